@@ -165,6 +165,16 @@ def test_servers_take_four_stop_strings_and_we_cut_at_all(server):
     assert server.asked[0]["stop"] == stop[:4]
 
 
+def test_a_stop_after_the_first_words_is_found_here(server):
+    """A server would end at the newline that is to be skipped."""
+    server.answer = lambda body: completion(*["\n Nairobi\nKenya"] * body.get("n", 1))
+    how = {"stop": ["\n"], "skip_blank": True}
+    made = model(server).generate(["a"], **how)
+    made += model(server).sample(["a"], temperature=1.0, n=2, **how)[0]
+    assert texts(made) == ["\n Nairobi"] * 3
+    assert not any("stop" in body or "skip_blank" in body for body in server.asked)
+
+
 @pytest.mark.parametrize("api", ["completions", "chat"])
 def test_samples(server, api):
     def answer(body: dict[str, Any]) -> Any:
@@ -580,18 +590,21 @@ def only(choice: dict[str, Any]) -> Choice:
 def test_both_shapes_give_the_same_generation(logprobs, place):
     said = {"text": " Nairobi"} if place == "text" else {"message": {"content": " Nairobi"}}
     choice = only(said | {"logprobs": logprobs})
-    made = choice.generation("Kenya:", [], greedy=True)
+    made = choice.generation({"prompt": "Kenya:", "stop": []}, greedy=True)
     assert (made.prompt, made.text, made.token_ids) == ("Kenya:", " Nairobi", [])
     assert made.logprobs == [-0.25, -0.5]
     assert made.top_logprobs == [[(" Nai", -0.25), (" Mom", -3.0)], [("robi", -0.5), ("r", -1.5)]]
-    sampled = choice.generation("Kenya:", ["obi"], greedy=False)  # no log-probabilities
+    sampled = choice.generation(
+        {"prompt": "Kenya:", "stop": ["obi"]}, greedy=False
+    )  # no log-probabilities
     assert (sampled.text, sampled.logprobs, sampled.tempered_logprobs) == (" Nair", [], [])
 
 
 def test_ten_alternatives_are_kept_best_first():
     told = {str(k): -float(k) for k in range(12, 0, -1)}
     lists = {"tokens": ["1"], "token_logprobs": [-1.0], "top_logprobs": [told]}
-    [top] = only({"text": "1", "logprobs": lists}).generation("p", [], greedy=True).top_logprobs
+    choice = only({"text": "1", "logprobs": lists})
+    [top] = choice.generation({"prompt": "p", "stop": []}, greedy=True).top_logprobs
     assert top == [(str(k), -float(k)) for k in range(1, 11)]
 
 
@@ -603,7 +616,7 @@ def test_ten_alternatives_are_kept_best_first():
 def test_the_answer_ends_before_a_stop_string(texts, stop, text, n):
     content = [{"token": t, "bytes": list(t.encode()), "logprob": -1.0} for t in texts]
     choice = only({"text": "".join(texts), "logprobs": {"content": content}})
-    made = choice.generation("p", stop, greedy=True)
+    made = choice.generation({"prompt": "p", "stop": stop}, greedy=True)
     assert (made.text, made.logprobs, made.top_logprobs) == (text, [-1.0] * n, [])
 
 
@@ -635,7 +648,7 @@ def test_tokens_that_cover_a_text(told, text, n):
 ])  # fmt: skip
 def test_mistaken_replies_are_no_answers(choice, fault):
     with pytest.raises(ValueError, match=fault):  # pydantic's, or ours
-        only({"text": "a"} | choice).generation("p", [], greedy=True)
+        only({"text": "a"} | choice).generation({"prompt": "p", "stop": []}, greedy=True)
 
 
 def test_a_refusal_is_the_answer_and_null_are_no_logprobs():

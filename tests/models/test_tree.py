@@ -257,6 +257,22 @@ def test_stop_and_end(toy, toy_model):
     assert toy.temper(["so?"], [g.token_ids], [1.0])[0] == pytest.approx(g.curve)
 
 
+def test_blank_beginnings_do_not_end_an_answer(toy_model):
+    """With skip_blank a stop string counts after the first words; without, at once."""
+    table = {"?": {"\n": 1.0}, "\n": {" ": 0.9, " yes": 0.1}, " ": {" yes\n": 1.0}}
+    toy = toy_model(table | {" yes": {"\n": 1.0}, " yes\n": {" no": 1.0}, "!": {"\n ": 1.0}})
+    how = {"max_new_tokens": 6, "stop": ["\n"], "skip_blank": True}
+    [g, ended] = toy.generate(["so?", "so!"], **how)
+    assert (g.text, ended.text) == ("\n  yes", "\n ")
+    assert np.exp(g.logprobs) == pytest.approx([1, 0.9, 1])
+    assert len(g.token_ids) == len(g.top_logprobs) == 3
+    [row] = toy.sample(["so?"], temperature=1.0, n=50, **how)
+    assert {(s.text, len(s.token_ids)) for s in row} == {("\n  yes", 3), ("\n yes", 2)}
+    assert {len(s.tempered_logprobs) for s in row} == {2, 3}
+    [g] = toy.generate(["so?"], **how | {"skip_blank": False})
+    assert (g.text, g.token_ids) == ("", [])
+
+
 def test_top_logprobs_by_hand(toy):
     a, b, c = toy.generate(["why?", "who?", "why?"], max_new_tokens=1)
     assert a == c

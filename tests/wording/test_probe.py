@@ -110,21 +110,23 @@ def test_greedy_answers(toy, questions):
 
 
 def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model, questions):
-    """An answer that says nothing before a newline goes on where it was, and so does a sample."""
+    """An answer that says nothing before a newline goes on to the next one, and so does a sample."""
     rows = {" Chad?": {"\n": 1.0}, "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4}}
     ends = {" Peru?": {"</s>": 1.0}, "Ndjamena": {"\n": 1.0}, "Abeche": {"\n": 1.0}}
     model = toy_model(rows | ends, prompt_format="question")
     asked = questions.iloc[[5, 4]]  # which rules Chad, which Peru
-    made = probe.greedy(model, asked, max_new_tokens=4)
+    made = probe.greedy(model, asked, max_new_tokens=6)
     assert made["text"].tolist() == ["Ndjamena", ""]
+    assert made["raw"].tolist() == ["\nNdjamena", ""]
     assert made["first"].tolist() == ["newline", "end"]
     assert made["logprobs"][0] == pytest.approx([0, math.log(0.5)], abs=1e-6)
     assert made["logprobs"][1] == []
-    drawn = probe.sampled(model, asked, n=99, max_new_tokens=4)
+    drawn = probe.sampled(model, asked, n=99, max_new_tokens=6)
     texts = drawn.groupby("question")["text"].agg(set)
     assert texts.to_dict() == {TEXTS[5]: {"Ndjamena", "Abeche"}, TEXTS[4]: {""}}
-    one = drawn[drawn["text"] == "Abeche"].iloc[0]
-    assert one["logprobs"][:2] == pytest.approx([0, math.log(0.4)], abs=1e-6)
+    said = drawn[drawn["text"] == "Abeche"]["logprobs"]
+    assert min(said, key=len) == pytest.approx([0, math.log(0.4)], abs=1e-6)
+    assert set(drawn["logprobs"].map(len)) <= {0, 2, 3, 4}  # after one newline, two or three
     # Those of models that were grown to end there stop at the newline.
     for ask in (probe.greedy, probe.sampled):
         assert set(ask(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
@@ -137,20 +139,12 @@ def test_probability_true_by_hand(toy_model, questions):
     assert probe.probability_true(model, made) == pytest.approx(np.full(len(questions), 0.75))
 
 
-def test_what_is_said_at_once_is_not_asked_again(questions):
-    parrot = Parrot({TEXTS[0]: "", TEXTS[1]: " \n"})
-    made = probe.greedy(parrot, questions)
-    assert parrot.calls[1] == TEXTS[:2]
-    assert parrot.settings["stop"] == []
-    assert made["first"].tolist()[:3] == ["end", "newline", "text"]
-
-
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
     monkeypatch.setattr(prompts, "CHUNK", 4)
     parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
     greedy = probe.greedy(parrot, questions)
     # Not the format's own stop strings, which would make J out of J. K. Rowling.
-    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"]}
+    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"], "skip_blank": True}
     sampled = probe.sampled(parrot, questions, max_new_tokens=3)
     distinct = list(dict.fromkeys(TEXTS))
     assert parrot.calls == [distinct[:4], distinct[4:]] * 2

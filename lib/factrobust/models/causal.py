@@ -10,7 +10,7 @@ exact, and keep padding without effect.
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from os.path import commonprefix
@@ -33,6 +33,7 @@ KEPT_BYTES = 1 << 28  # of hidden states that a temper job leaves for the next o
 CROWDED = 0.8  # a batch shrinks when no more than this share of its rows is in use
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and the place of the answer's first
+Cut = Callable[[str], str | None]  # `tokens.cut` with a job's settings
 
 
 class SharedPrefix(NamedTuple):
@@ -159,6 +160,7 @@ class CausalLM(Model):
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
         closing = functools.cache(functools.partial(self._may_close, stop))
+        cut = functools.partial(tokens.cut, stop=stop, skip_blank=settings.get("skip_blank", False))
         keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
@@ -177,13 +179,13 @@ class CausalLM(Model):
                 *self._prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
                 self.body.logits,
                 streams,
-                ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, stop),
+                ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, cut),
                 settings=settings,
                 chunk=self.logits_per_batch,
             )
             results: list[Any] = []
             for group, token, row in zip(members, last, streams, strict=True):
-                answers = self._generations(requests[group[0]]["prompt"], token, row, stop)
+                answers = self._generations(requests[group[0]]["prompt"], token, row, cut)
                 samples = [answers[k : k + n] for k in range(0, len(answers), n)]
                 results += samples if job.operation == "sample" else answers
             return [i for group in members for i in group], results
@@ -198,14 +200,12 @@ class CausalLM(Model):
         text = self.tokenizer.decode([token])
         return token in self.end_ids or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
 
-    def _ended(self, last: int, ids: list[int], stop: Sequence[str]) -> bool:
-        if ids[-1] in self.end_ids:
-            return True
-        text = tokens.continuation(self.tokenizer, last, ids) if stop else ""
-        return tokens.cut(text, stop) is not None
+    def _ended(self, last: int, ids: list[int], cut: Cut) -> bool:
+        ended = ids[-1] in self.end_ids
+        return ended or cut(tokens.continuation(self.tokenizer, last, ids)) is not None
 
     def _generations(
-        self, prompt: str, last: int, streams: list[tree.Stream], stop: Sequence[str]
+        self, prompt: str, last: int, streams: list[tree.Stream], cut: Cut
     ) -> list[Generation]:
         """The answers of the streams of one prompt, whose last token is `last`."""
 
@@ -213,7 +213,7 @@ class CausalLM(Model):
         def ending(ids: tuple[int, ...]) -> tuple[str, int]:
             ids = ids[:-1] if ids[-1] in self.end_ids else ids
             text = tokens.continuation(self.tokenizer, last, ids)
-            short = tokens.cut(text, stop)
+            short = cut(text)
             if short is None:
                 return text, len(ids)
             return short, tokens.covering(self.tokenizer, last, ids, short)

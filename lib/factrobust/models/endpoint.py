@@ -165,7 +165,7 @@ class EndpointModel(Model):
 
     def _generate(self, client: Any, call: dict[str, Any]) -> Generation:
         [choice, *_], refused = self._reply(client, call | {"temperature": 0.0})
-        return choice.generation(call["prompt"], call["stop"], refused, greedy=True)
+        return choice.generation(call, refused, greedy=True)
 
     def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
         prompt, n, t = call["prompt"], call["n"], call["temperature"]
@@ -179,7 +179,7 @@ class EndpointModel(Model):
             choices, refused = self._reply(client, asked)
             if len(choices) < several:
                 self._refused.add("n")
-            made = [c.generation(prompt, call["stop"], refused, greedy=False) for c in choices]
+            made = [c.generation(call, refused, greedy=False) for c in choices]
             samples += made if t > 0 else made[:1] * n
         return samples[:n]
 
@@ -247,7 +247,7 @@ class EndpointModel(Model):
         body |= {key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
         body |= {"model": self.endpoint.model, "temperature": call["temperature"]}
         body["max_tokens"] = call["max_new_tokens"]
-        if call.get("stop"):
+        if call.get("stop") and not call.get("skip_blank"):  # which no server knows
             body["stop"] = call["stop"][:STOPS]
         top = min(call.get("alternatives", TOP), self._alternatives)
         if self.endpoint.api == "completions":
@@ -345,11 +345,12 @@ class Choice(BaseModel):
         return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(logprobs)}
 
     def generation(
-        self, prompt: str, stop: Sequence[str], refused: Sequence[str] = (), *, greedy: bool
+        self, call: Mapping[str, Any], refused: Sequence[str] = (), *, greedy: bool
     ) -> Generation:
         """The answer before the first stop string, with the log-probabilities of its tokens; not of
         samples: some servers send those before the temperature, others those after it."""
-        short = cut(self.text, stop)
+        prompt = call["prompt"]
+        short = cut(self.text, call["stop"], call.get("skip_blank", False))
         text = self.text if short is None else short
         tokens = self.tokens[: covering(self.tokens, text)] if greedy else []
         logprobs = [token.logprob for token in tokens if token.logprob is not None]

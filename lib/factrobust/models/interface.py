@@ -98,13 +98,15 @@ class Model(ABC):
         *,
         max_new_tokens: int = 5,
         stop: Sequence[str] = (),
+        skip_blank: bool = False,
         alternatives: int = 0,
         temperatures: Sequence[float] = (),
     ) -> list[Generation]:
-        """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`. With
-        `temperatures` each answer has its `curve` (`temper`). The caller needs `alternatives`
-        likeliest tokens at each position, at most ten: ModelError from a model that gives fewer."""
-        settings = _decoding(max_new_tokens, stop)
+        """Greedy answers, one `Generation` a prompt. Generation ends at any string of `stop`; with
+        `skip_blank` only after something other than white space was said. With `temperatures` each
+        answer has its `curve` (`temper`). The caller needs `alternatives` likeliest tokens at each
+        position, at most ten: ModelError from a model that gives fewer."""
+        settings = _decoding(max_new_tokens, stop, skip_blank)
         if temperatures:
             self.require("temper")
             settings["temperatures"] = _temperatures(temperatures, len(temperatures))
@@ -119,6 +121,7 @@ class Model(ABC):
         n: int,
         max_new_tokens: int = 5,
         stop: Sequence[str] = (),
+        skip_blank: bool = False,
         seed: int = 0,
         **cuts: Any,
     ) -> list[list[Generation]]:
@@ -133,7 +136,7 @@ class Model(ABC):
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
         # Plain numbers, not NumPy's: they are part of a record's key.
-        settings = _decoding(max_new_tokens, stop) | {"n": int(n), "seed": int(seed)}
+        settings = _decoding(max_new_tokens, stop, skip_blank) | {"n": int(n), "seed": int(seed)}
         # Keys of old records hold these two even where nothing is truncated.
         settings |= {"top_k": None, "top_p": None} | _cuts(**cuts)
         pairs = zip(prompts, temperatures, strict=True)
@@ -291,8 +294,9 @@ def _cuts(
     return {name: kind(value) for name, (kind, value) in plain.items() if value is not None}
 
 
-def _decoding(max_new_tokens: int, stop: Sequence[str]) -> dict[str, Any]:
+def _decoding(max_new_tokens: int, stop: Sequence[str], skip_blank: bool) -> dict[str, Any]:
     _require(max_new_tokens >= 1, f"max_new_tokens must be at least 1, not {max_new_tokens}")
     stops = [stop] if isinstance(stop, str) else list(stop)
     _require("" not in stops, "a stop string is empty and would end every answer at once")
-    return {"max_new_tokens": int(max_new_tokens), "stop": stops}
+    settings = {"max_new_tokens": int(max_new_tokens), "stop": stops}
+    return settings | ({"skip_blank": True} if skip_blank else {})  # keys of old records lack it

@@ -71,9 +71,11 @@ def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
     return tokenizer.decode(list(generated), **options)
 
 
-def cut(text: str, stop: Sequence[str]) -> str | None:
-    """`text` before its first stop string and the space in front of it; None if there is no such."""
-    places = [at for s in stop if (at := text.find(s)) >= 0]
+def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
+    """`text` before its first stop string and the space in front of it; None if there is no such. With
+    `skip_blank` none counts before something other than white space."""
+    start = len(text) - len(text.lstrip()) if skip_blank else 0
+    places = [at for s in stop if (at := text.find(s, start)) >= 0]
     return text[: min(places)].rstrip() if places else None
 
 

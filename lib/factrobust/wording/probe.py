@@ -16,8 +16,7 @@ from factrobust.text import clusters
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
 SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
-# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma. What
-# has nothing before its first newline is asked again without a stop: the same tokens, and it goes on.
+# Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
 STOP = ("\n",)
 # P(true) of Kadavath et al. (2022), "Language models (mostly) know what they know", in our words
 IS_IT_TRUE = "{question}\nProposed answer: {text}\nIs the proposed answer true? Yes or no?"
@@ -40,15 +39,13 @@ def greedy(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
-    questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw all that was
-    generated, first what came first. Equal prompts are asked once."""
+    questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
+    first line with what was before it, first what came first. Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     answers: dict[str, tuple[str, str, list[float], str]] = {}
+    how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "skip_blank": skip_newlines}
     for chunk in in_chunks(sent):
-        found = model.generate(chunk, max_new_tokens=max_new_tokens, stop=STOP)
-        silent = [g.prompt for g in found if skip_newlines and not g.text.strip()]
-        longer = model.generate(silent, max_new_tokens=max_new_tokens) if silent else []
-        answers |= {g.prompt: _said(g) for g in [*found, *longer]}
+        answers |= {g.prompt: _said(g) for g in model.generate(chunk, stop=STOP, **how)}
     names = ["text", "raw", "logprobs", "first"]
     responses = pd.DataFrame([answers[p] for p in sent], columns=names)
     table = as_asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
@@ -78,19 +75,14 @@ def sampled(
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
     model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence, after leading
-    newlines as in `greedy`), logprobs (untempered, of all that was said). Equal prompts are asked
+    newlines as in `greedy`), logprobs (untempered, up to the line's end). Equal prompts are asked
     once."""
     sent = prompts(model, questions, prompt_format)
     how: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
-    how["temperature"] = TEMPERATURE
+    how |= {"temperature": TEMPERATURE, "stop": STOP, "skip_blank": skip_newlines}
     samples: dict[str, list[Generation]] = {}
     for chunk in in_chunks(sent):
-        samples |= zip(chunk, model.sample(chunk, stop=STOP, **how), strict=True)
-        silent = [p for p in chunk if not all(g.text.strip() for g in samples[p])]
-        if silent and skip_newlines:
-            for p, longer in zip(silent, model.sample(silent, **how), strict=True):
-                both = zip(samples[p], longer, strict=True)
-                samples[p] = [g if g.text.strip() else more for g, more in both]
+        samples |= zip(chunk, model.sample(chunk, **how), strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
     drawn = [(first_sentence(g.text), g.logprobs) for p in sent for g in samples[p]]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
