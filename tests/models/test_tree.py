@@ -269,8 +269,7 @@ def test_blank_beginnings_do_not_end_an_answer(toy_model):
     [row] = toy.sample(["so?"], temperature=1.0, n=50, **how)
     assert {(s.text, len(s.token_ids)) for s in row} == {("\n  yes", 3), ("\n yes", 2)}
     assert {len(s.tempered_logprobs) for s in row} == {2, 3}
-    [g] = toy.generate(["so?"], **how | {"skip_blank": False})
-    assert (g.text, g.token_ids) == ("", [])
+    assert toy.generate(["so?"], **how | {"skip_blank": False})[0].token_ids == []
 
 
 def test_top_logprobs_by_hand(toy):
@@ -310,9 +309,7 @@ def test_log_norms_by_bins_and_of_what_is_left_equal_float64(vocabulary):
     temperatures = np.geomspace(0.01, 10, 13).tolist()
     z = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(0)) * 4
     z[2, z[2].argmin()] = -45.0  # far below its neighbours
-    z[2, z[2].argsort()[-600:-400]] = (
-        z[2].sort().values[-500]
-    )  # the last of the likeliest has equals
+    z[2, z[2].argsort()[-600:-400]] = z[2].sort().values[-500]  # the likeliest's last has equals
     z -= z.amax(dim=-1, keepdim=True)
     if vocabulary == 49_152:
         z[1, z[1].argsort()[:45]] = -torch.inf  # not by bins
