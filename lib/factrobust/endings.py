@@ -141,7 +141,7 @@ def covering(generation: Generation, text: str) -> int:
         broken = False
         if at >= len(goal):
             return n + 1
-    return len(generation.token_ids)
+    return len(generation.logprobs)
 
 
 def _dense(text: str) -> str:

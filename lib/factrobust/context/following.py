@@ -56,7 +56,7 @@ def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
     for fact in np.split(rows[["on", "y"]].to_numpy(), starts[1:]):
         on, y = fact.T
         drawn = generator.permuted(np.tile(on, (n, 1)), axis=1)
-        total += (drawn * y).sum(axis=1) / on.sum() - ((1 - drawn) * y).sum(axis=1) / (1 - on).sum()
+        total += (drawn / on.sum() - (1 - drawn) / (1 - on).sum()) @ y
     as_large = np.abs(total) / len(starts) >= abs(found) - 1e-12
     return float((as_large.sum() + 1) / (n + 1))
 

@@ -130,10 +130,10 @@ def mark_sources(
     of_rows = questions.set_index("question_id").loc[results["question_id"]]
     accepted, names = of_rows["answers"].tolist(), _names(questions)
     decided: list[Any] = []
-    rows = zip(results.to_dict("records"), accepted, of_rows["right_answers"], strict=True)
-    for row, answers, right_answers in rows:
-        texts = [row[name] for name in ANSWERS]
-        one_name = [names.get((row["base_id"], normalise(text)), text) for text in texts]
+    said = (results[name] for name in ("base_id", *ANSWERS))
+    rows = zip(accepted, of_rows["right_answers"], *said, strict=True)
+    for answers, right_answers, base, *texts in rows:
+        one_name = [names.get((base, normalise(text)), text) for text in texts]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
         published = published_source(*texts)
         source = published if rule == "published" else decision.source

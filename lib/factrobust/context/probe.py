@@ -9,6 +9,7 @@ there) are, with Q the prompt without context and Q' with it:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -61,7 +62,7 @@ def greedy(
     for chunk in in_chunks(prompts):
         for generation in _generated(model, chunk):
             text, n = ending(generation)
-            top = generation.top_logprobs
+            top = list(islice(generation.top_logprobs, max(n, 1)))
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
             answers[generation.prompt] = (text, *of_tokens, top[0] if top else [])

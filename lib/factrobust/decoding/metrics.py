@@ -16,37 +16,40 @@ D_VALUES = (1, 2, 5, 10, 50)  # table 1
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
-def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> float:
-    """The paper's t_b: the lowest of the ascending `temperatures` [t] at which the `accuracy` [t]
-    is below THRESHOLD; inf if there is none."""
-    broken = np.asarray(temperatures, dtype=float)[np.asarray(accuracy) < THRESHOLD]
-    return float(broken.min(initial=np.inf))
+def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> Any:
+    """The paper's t_b: the lowest of the ascending `temperatures` [t] at which the `accuracy`
+    [..., t] is below THRESHOLD; inf if there is none."""
+    whole = np.logical_and.accumulate(~(np.asarray(accuracy) < THRESHOLD), axis=-1)
+    return np.append(np.asarray(temperatures, dtype=float), np.inf)[whole.sum(axis=-1)]
 
 
-def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> float:
+def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
     """The temperature at which P_t(answer) falls to THRESHOLD, between the grid points.
 
-    `logprobs` are log P_t(answer | prompt) at the ascending `temperatures`. P_t of a greedy answer
+    `logprobs` are log P_t(answer | prompt) at the ascending `temperatures`, [..., t]. P_t of a greedy answer
     falls with t, so there is one root: a cubic spline of the log odds against log t finds it (with
     `decoding.probe.GRID` to 0.001 of t_b). inf if P_t stays above; nan if it is below from the
     start (a tie, or an answer that is not greedy).
     """
     from scipy.interpolate import CubicSpline
-    from scipy.optimize import brentq
+    from scipy.optimize.elementwise import find_root
 
-    t, logs = np.asarray(temperatures, dtype=float), np.asarray(logprobs, dtype=float)
+    t, logs = np.log(np.asarray(temperatures, float)), np.asarray(logprobs, dtype=float)
     goal = np.log(THRESHOLD)
-    if logs[0] < goal:
-        return float("nan")
-    below = np.flatnonzero(logs < goal)
-    if not below.size:
-        return float("inf")
-    # Six points around the crossing, where log odds are nearly straight; clipped as float32 is.
-    hi = int(below[0])
-    window = slice(max(0, hi - 3), min(len(t), hi + 3))
-    odds = np.log(np.expm1(np.clip(-logs[window], 1e-7, 500))) - np.log(np.expm1(-goal))
-    spline = CubicSpline(np.log(t[window]), odds)
-    return float(np.exp(brentq(spline, *np.log(t[hi - 1 : hi + 1]), xtol=1e-10)))
+    first = np.logical_and.accumulate(~(logs < goal), axis=-1).sum(axis=-1)
+    pieces = np.zeros((6, *first.shape))  # where it begins, its width, and four coefficients
+    for hi in np.unique(first[(first > 0) & (first < len(t))]):
+        # Six points around the crossing, where log odds are nearly straight; clipped as float32 is.
+        low = max(0, hi - 3)
+        odds = np.clip(-logs[first == hi, low : hi + 3], 1e-7, 500)
+        odds = np.log(np.expm1(odds)) - np.log(np.expm1(-goal))
+        spline = CubicSpline(t[low : hi + 3], odds, axis=1)
+        pieces[:2, first == hi] = [[t[hi - 1]], [t[hi] - t[hi - 1]]]
+        pieces[2:, first == hi] = spline.c[:, hi - 1 - low]
+    start, width, *cubic = pieces
+    root = find_root(lambda x, *cubic: np.polyval(cubic, x), (0.0, width), args=tuple(cubic)).x
+    t_b = np.exp(start + root)
+    return np.where(first > 0, np.where(first < len(t), t_b, np.inf), np.nan)[()]
 
 
 def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
@@ -239,8 +242,7 @@ def sampling_error(
     wide = near.pivot(index=KEY, columns="temperature", values="logprob")
     probabilities = np.exp(wide.to_numpy())
     steps = np.append(grid, 2 * grid[-1] - grid[-2])
-    below = np.hstack([probabilities < THRESHOLD, np.ones((len(wide), 1), dtype=bool)])
-    on_grid = steps[below.argmax(axis=1)]
+    on_grid = np.minimum(first_break(grid, probabilities), steps[-1])
     tables = []
     for n in counts:
         shares = breaking_distribution(probabilities, n)
@@ -336,14 +338,10 @@ def scan_to(breaking: pd.DataFrame, end: float) -> pd.DataFrame:
     return breaking.assign(t_b=breaking["t_b"].where(breaking["t_b"] <= end, np.inf))
 
 
-def _per_fact(
-    table: pd.DataFrame, column: str, measure: Callable[[np.ndarray, np.ndarray], float]
-) -> pd.DataFrame:
-    rows = table.sort_values("temperature", kind="stable")
-    keys, places = rows[KEY].drop_duplicates(ignore_index=True), rows.groupby(KEY).indices
-    values = rows[["temperature", column]].to_numpy()  # tables of each fact would take long
-    found = [measure(*values[places[key]].T) for key in keys.itertuples(index=False, name=None)]
-    return keys.assign(t_b=np.array(found, dtype=float))
+def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> pd.DataFrame:
+    wide = table.pivot(index=KEY, columns="temperature", values=column)
+    t_b = pd.Series(measure(wide.columns, wide.to_numpy()), wide.index, dtype=float, name="t_b")
+    return table[KEY].drop_duplicates(ignore_index=True).join(t_b, on=KEY)
 
 
 def _is_text(token: str) -> bool:

@@ -289,10 +289,8 @@ def stratified_auc(weights: Array, outcome: Array, score: Array, strata: Array) 
     one, other = outcome == 1, outcome == 0
     same = (strata[one][:, None] == strata[other]).astype(float)
     higher = same * (1 + np.sign(score[one][:, None] - score[other])) / 2
-    won, pairs = (
-        np.einsum("rj,rj->r", np.einsum("ri,ij->rj", weights[:, one], x), weights[:, other])
-        for x in (higher, same)
-    )
+    # Multiples of 1/2 add up exactly, in any order.
+    won, pairs = (np.sum(weights[:, one] @ x * weights[:, other], axis=1) for x in (higher, same))
     return statistics.ratio(won, pairs)
 
 
@@ -312,15 +310,15 @@ def crossings(
     (facts); the interval draws facts within each exposure.
     """
 
-    def place(dose: Array, means: Array, n: Array) -> float:
-        rising = isotonic_regression(means, weights=n).x
-        if rising[-1] < at:
-            return np.inf
-        k = int(np.argmax(rising >= at))
-        if not k:
-            return float(dose[0])
-        share = (at - rising[k - 1]) / (rising[k] - rising[k - 1])
-        return float(np.exp(np.interp(share, [0, 1], np.log(dose[[k - 1, k]]))))
+    def places(dose: Array, means: Array, n: Array) -> Array:
+        # All draws [draw, dose] in one regression, so far apart that none joins another.
+        apart = 2 * np.ptp(means) * np.arange(len(means))[:, None]
+        every = isotonic_regression((means + apart).ravel(), weights=np.tile(n, len(means))).x
+        rising = every.reshape(means.shape) - apart - at
+        k, draws, log = (rising > -1e-9).argmax(axis=1), range(len(means)), np.log(dose)
+        last, step = rising[draws, k - 1], rising[draws, k] - rising[draws, k - 1]
+        between = np.exp(log[k - 1] - last / np.where(k, step, 1) * (log[k] - log[k - 1]))
+        return np.select([rising[:, -1] < -1e-9, k == 0], [np.inf, dose[0]], between)
 
     table = []
     for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):
@@ -328,8 +326,8 @@ def crossings(
         dose, n = np.array([*doses.groups], float), np.asarray(doses.size(), float)
         rng = np.random.default_rng(0)
         drawn = [rng.choice(x.to_numpy(float), (n_boot, len(x))).mean(axis=1) for _, x in doses]
-        found = place(dose, doses.mean().to_numpy(float), n)
-        every = [place(dose, means, n) for means in np.array(drawn).T]
+        means = np.vstack([doses.mean().to_numpy(float), np.array(drawn).T])
+        found, *every = places(dose, means, n)
         low, high = np.quantile(every, TAILS, method="inverted_cdf")
         table.append((*key, found, low, high, len(part)))
     return pd.DataFrame(table, columns=[*by, *Interval._fields])

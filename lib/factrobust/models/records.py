@@ -309,23 +309,24 @@ def decode(text: str) -> Any:
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
     if not (mark and text.startswith("{")):
         return _DECODER.decode(text)
-    return _DECODER.decode(rest + "}") | {
-        "top_logprobs": LazyAlternatives(alternatives.removesuffix("}"))
-    }
+    return _DECODER.decode(rest + "}") | {"top_logprobs": LazyAlternatives(alternatives)}
 
 
 class LazyAlternatives(UserList[Any]):
-    """A list of lists of pairs, decoded from its JSON text when it is first read."""
+    """A list of lists of pairs, decoded from the JSON that a text begins with, as far as it is read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @functools.cached_property
     def data(self) -> list[Any]:  # type: ignore[override]
-        return [[(token, p) for token, p in at] for at in _DECODER.decode(self._text)]
+        return [*iter(self)]  # not of itself, which would ask for the length
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.data[place]
+    def __iter__(self) -> Iterator[Any]:
+        end = 1
+        while self._text[end] != "]":
+            position, end = _DECODER.raw_decode(self._text, end + (self._text[end] == ","))
+            yield [(token, p) for token, p in position]
 
 
 def _text(value: Any) -> str:

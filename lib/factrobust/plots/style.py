@@ -220,7 +220,7 @@ def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
     from PIL import Image
 
     drawn, reduced = io.BytesIO(), io.BytesIO()
-    fig.savefig(drawn, format="png", dpi=200)
+    fig.savefig(drawn, format="png", dpi=200, pil_kwargs={"compress_level": 0})
     picture = Image.open(drawn).convert("RGB").quantize(255, dither=Image.Dither.NONE)
     picture.save(reduced, format="png")
     return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}

@@ -84,8 +84,10 @@ class Fork:
 def main() -> None:
     """Fork a kernel for each line that is read, a JSON list of its arguments, folder and environment, and
     print its process. Ends with its input."""
+    import matplotlib.backends.backend_pdf  # noqa: F401
     import matplotlib_inline.backend_inline  # noqa: F401
-    import pandera.pandas  # noqa: F401
+    import pandas.io.formats.style  # noqa: F401
+    import pandera.backends.pandas.builtin_checks  # noqa: F401, what the first validation imports
     import pyarrow.parquet  # noqa: F401
     import scipy.stats  # noqa: F401
     import seaborn  # noqa: F401

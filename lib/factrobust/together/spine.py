@@ -113,9 +113,10 @@ def greedy(
     tops = [[[p for _, p in at] for at in g.top_logprobs] if grid else [] for g in said]
     table["entropy"] = [np.mean([*map(top_entropy, at)] or [np.nan]) for at in tops]
     table["right"] = [rule(g.text, a) for g, a in zip(said, answers(asked), strict=True)]
-    breaks = [metrics.crossing(grid, g.curve) if g.curve else None for g in said]
-    bounded = [b if b is None else np.nan_to_num(b, posinf=HIGHEST) for b in breaks]
-    table["t_b"] = np.array(bounded, dtype=float)
+    table["t_b"] = np.nan
+    if curves := {i: g.curve for i, g in enumerate(said) if g.curve}:
+        breaks = metrics.crossing(grid, [*curves.values()])
+        table.loc[[*curves], "t_b"] = np.nan_to_num(breaks, posinf=HIGHEST)
     table["frs"] = metrics.frs(table["entropy"], table["t_b"], unbroken=None)
     return pd.concat([asked.reset_index(drop=True), table], axis=1)
 

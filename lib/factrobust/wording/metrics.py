@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import combinations, starmap
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     """Mean log-probability of the tokens of each text [text]; NaN without a token."""
-    return np.array([np.mean(tokens) if len(tokens) else np.nan for tokens in logprobs])
+    return np.array([fmean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
 def one_answer(logprobs: pd.Series) -> pd.DataFrame:

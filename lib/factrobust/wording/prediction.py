@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
-from factrobust.wording.regression import FULL, fit, predict, undefined
+from factrobust.wording.regression import COLUMNS, FULL, fit, predict, undefined
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
@@ -45,14 +45,15 @@ def cross_validate(
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits. QCat by
     itself is `relation_share`. prior is the share of right answers in the training rows. The
     probability is NaN where nothing can be fitted or the category is new; `fit` says why."""
-    tables = []
+    asked, tables = ["model", "group_id", "relation", "correct"], []
+    groups = groups[[*dict.fromkeys([*asked, *(COLUMNS.get(p, p) for p in predictors)])]]
     for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
         fold = folds(part, k, f"{seed}/{repeat}")
         for j in range(k):
             test = _predicted(part[fold != j], part[fold == j], predictors, interactions)
             tables.append(test.assign(repeat=repeat, fold=j))
-    columns = ["model", "repeat", "fold", "group_id", "relation", "correct"]
-    return pd.concat(tables, ignore_index=True)[[*columns, "probability", "prior", "fit"]]
+    columns = ["model", "repeat", "fold", *asked[1:], "probability", "prior", "fit"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def ladder(

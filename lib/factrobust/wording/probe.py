@@ -57,10 +57,9 @@ def _said(answer: Generation) -> tuple[str, str, list[float], str]:
     that sentence's end (of all, where a model tells no texts of tokens), and what came first: a
     "text", a "newline", or the "end" of the text."""
     text = first_sentence(answer.text)
-    tokens = covering(answer, text) if answer.top_logprobs else len(answer.logprobs)
     newline = answer.text.lstrip(" \t").startswith("\n")
     first = "newline" if newline else "text" if text else "end"
-    return text, answer.text, answer.logprobs[:tokens], first
+    return text, answer.text, answer.logprobs[: covering(answer, text)], first
 
 
 def sampled(

@@ -61,11 +61,11 @@ def fit(
     Without `interactions`, QCat only moves the intercept. A numeric predictor that does not vary
     becomes 0 and is reported as collinear; a single category is left to the intercept."""
     frame = _frame(groups, predictors)
-    numeric = frame.drop(columns="QCat", errors="ignore")
-    correct = groups["correct"].to_numpy(dtype=float)
-    mean, sd = numeric.mean(), numeric.std(ddof=0)
-    flat = sd <= 1e-12 * mean.abs().clip(lower=1.0)  # no more than rounding
-    scaling = pd.DataFrame({"mean": mean, "sd": sd.mask(flat, np.inf)})
+    names = [name for name in frame if name != "QCat"]
+    numeric, correct = frame[names].to_numpy(float), groups["correct"].to_numpy(float)
+    mean, sd = numeric.mean(axis=0), numeric.std(axis=0)
+    sd[sd <= 1e-12 * np.maximum(np.abs(mean), 1)] = np.inf  # no more than rounding
+    scaling = pd.DataFrame({"mean": mean, "sd": sd}, names)
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
     found = estimate(_design(frame, scaling, categories, interactions), correct)
     null = log_likelihood(logit(np.full(len(frame), correct.mean())), correct)
@@ -122,7 +122,7 @@ def _design(
     `interactions` each of them, what is added to it in each category but the first."""
     z = (frame[scaling.index].to_numpy() - scaling["mean"].to_numpy()) / scaling["sd"].to_numpy()
     terms = {"intercept": np.ones(len(frame))} | dict(zip(scaling.index, z.T, strict=True))
-    inside = {c: (frame["QCat"] == c).to_numpy() for c in categories[1:]}
+    inside = {c: frame["QCat"].to_numpy() == c for c in categories[1:]}
     columns = {}
     for term, values in terms.items():
         columns[term] = values
