@@ -130,9 +130,8 @@ def mark_sources(
     of_rows = questions.set_index("question_id").loc[results["question_id"]]
     accepted, names = of_rows["answers"].tolist(), _names(questions)
     decided: list[Any] = []
-    said = (results[name] for name in ("base_id", *ANSWERS))
-    rows = zip(accepted, of_rows["right_answers"], *said, strict=True)
-    for answers, right_answers, base, *texts in rows:
+    said = [accepted, of_rows["right_answers"], *(results[c] for c in ("base_id", *ANSWERS))]
+    for answers, right_answers, base, *texts in zip(*said, strict=True):
         one_name = [names.get((base, normalise(text)), text) for text in texts]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
         published = published_source(*texts)

@@ -36,14 +36,13 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
 
     t, logs = np.log(np.asarray(temperatures, float)), np.asarray(logprobs, dtype=float)
     goal = np.log(THRESHOLD)
+    odds = np.log(np.expm1(np.clip(-logs, 1e-7, 500))) - np.log(np.expm1(-goal))  # as float32 is
     first = np.logical_and.accumulate(~(logs < goal), axis=-1).sum(axis=-1)
     pieces = np.zeros((6, *first.shape))  # where it begins, its width, and four coefficients
     for hi in np.unique(first[(first > 0) & (first < len(t))]):
-        # Six points around the crossing, where log odds are nearly straight; clipped as float32 is.
+        # Six points around the crossing, where log odds are nearly straight.
         low = max(0, hi - 3)
-        odds = np.clip(-logs[first == hi, low : hi + 3], 1e-7, 500)
-        odds = np.log(np.expm1(odds)) - np.log(np.expm1(-goal))
-        spline = CubicSpline(t[low : hi + 3], odds, axis=1)
+        spline = CubicSpline(t[low : hi + 3], odds[first == hi, low : hi + 3], axis=1)
         pieces[:2, first == hi] = [[t[hi - 1]], [t[hi] - t[hi - 1]]]
         pieces[2:, first == hi] = spline.c[:, hi - 1 - low]
     start, width, *cubic = pieces
