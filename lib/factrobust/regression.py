@@ -39,7 +39,7 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
     """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique, else
     penalised: "collinear" if the design's rank is too low, "separated" if no fit has settled."""
     design, names = np.ascontiguousarray(columns), columns.columns
-    collinear = np.linalg.matrix_rank(design) < design.shape[1]
+    collinear = np.linalg.matrix_rank(np.linalg.qr(design, mode="r")) < design.shape[1]
     result = None if collinear else maximum_likelihood(design, y)
     if result is not None:
         b, covariance = result.params, result.cov_params()
@@ -90,7 +90,7 @@ def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
-            result = Logit(y, design).fit(
+            result = Logit(y, design, check_rank=False).fit(
                 method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0,
                 cov_type="nonrobust" if clusters is None else "cluster",
                 cov_kwds=None if clusters is None else {"groups": clusters},

@@ -11,6 +11,7 @@ all 1 have exact binomial bounds, with the groups as trials: no resample can sho
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -197,11 +198,11 @@ def top_entropy(top_logprobs: Sequence[float]) -> float:
     """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k likeliest
     tokens (the paper: k = 10, log base 10, equation 1), from their natural-log probabilities, which
     are renormalised to sum to one, so that the maximum is exactly 1."""
-    from scipy.special import entr
-
-    logs = np.asarray(top_logprobs, dtype=float)
-    entropy = entr(np.exp(logs - np.logaddexp.reduce(logs))).sum()
-    return float(np.clip(entropy / np.log(logs.size), 0.0, 1.0))
+    most = max(top_logprobs)  # math's functions: there are too few numbers for arrays to pay
+    sizes = [math.exp(p - most) for p in top_logprobs]
+    total = math.fsum(sizes)
+    entropy = math.log(total) - math.fsum(s * math.log(s) for s in sizes if s) / total
+    return min(max(entropy / math.log(len(sizes)), 0.0), 1.0)
 
 
 def ratio(over: Array, under: Array) -> Array:
@@ -431,7 +432,7 @@ def _covariance(weights: Array, *columns: Array) -> Array:
     """Covariance matrices of columns [row], [resample, column, column]."""
     # Shifting by the overall means keeps digits when they are large against the spread.
     rows = np.stack([x - x.mean() for x in columns])
-    total = weights.sum(axis=1)
-    mean = np.einsum("ij,kj->ik", weights, rows) / total[:, None]
-    products = np.einsum("ij,kj,lj->ikl", weights, rows, rows, optimize=True) / total[:, None, None]
-    return products - mean[:, :, None] * mean[:, None, :]
+    pairs = (rows[:, None] * rows).reshape(len(rows) ** 2, -1)
+    sums = np.einsum("ij,kj->ik", weights, np.vstack([rows, pairs]), optimize=True)
+    mean, products = np.split(sums / weights.sum(axis=1)[:, None], [len(rows)], axis=1)
+    return products.reshape(-1, len(rows), len(rows)) - mean[:, :, None] * mean[:, None, :]

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import rel_entr
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
 from factrobust.statistics import (
@@ -76,11 +75,11 @@ def first_shift(one: Alternatives, other: Alternatives) -> float:
     rest, so the distance is somewhat too large. NaN if a list is empty."""
     if not one or not other:
         return float("nan")
-    p, q = ({token: float(np.exp(logprob)) for token, logprob in x} for x in (one, other))
-    pairs = np.array([(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q])
-    both = np.vstack([pairs, np.clip(1 - pairs.sum(axis=0), 0, 1)])
-    divergence = rel_entr(both, both.mean(axis=1, keepdims=True)).sum() / 2
-    return float(np.sqrt(max(0.0, divergence)))
+    p, q = ({token: math.exp(logprob) for token, logprob in x} for x in (one, other))
+    pairs = [(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q]
+    pairs.append((max(0.0, 1 - math.fsum(p.values())), max(0.0, 1 - math.fsum(q.values()))))
+    terms = (x * math.log(2 * x / (a + b)) for a, b in pairs for x in (a, b) if x)
+    return math.sqrt(max(0.0, math.fsum(terms) / 2))
 
 
 def answer_counts(

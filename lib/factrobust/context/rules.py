@@ -171,10 +171,12 @@ def same_answer(one: str, other: str) -> bool:
     return agree(a, b) and (numbers or (within(a.words, b.words) and within(b.words, a.words)))
 
 
+@lru_cache(maxsize=100_000)
 def _letters(text: str) -> str:
     return normalise(_whole(text))
 
 
+@lru_cache(maxsize=100_000)
 def degeneracy(text: str) -> str | None:
     """Why a text is hardly an answer, or None.
 
