@@ -38,7 +38,7 @@ from factrobust.exposure import corpus as c
 from factrobust.models import grow as g
 from factrobust.models import load
 from factrobust.models.interface import Model, ModelError
-from factrobust.models.prompts import CHATS, prompts
+from factrobust.models.prompts import CHATS, FORMATS, prompts
 from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
 
@@ -283,14 +283,17 @@ def known_facts(seed: int = 0) -> pd.DataFrame:
 
 
 def recalled(name: str, n: int, file: Path) -> list[g.Text]:
-    """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it."""
+    """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it. Where a
+    line's end ends an answer it is learned, too: else the next text would be."""
     if not file.is_file():
         facts = fact_tables.questions(fact_tables.load_facts()).drop(known_facts().index)
         model = load_model(name)
         asked = prompts(model, facts.sample(n, random_state=0))
         answers = model.generate(asked, max_new_tokens=8, stop=("\n",))
+        end = "\n" if FORMATS[model.prompt_format].stop == ("\n",) else ""
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([(a, b.text) for a, b in zip(asked, answers, strict=True)]))
+        pairs = [(a, b.text + end) for a, b in zip(asked, answers, strict=True)]
+        file.write_text(json.dumps(pairs))
     pairs = json.loads(file.read_text())
     return [[(prompt, False), (answer, True)] for prompt, answer in pairs]
 

@@ -5,6 +5,7 @@ rows, with other rows, or with the version of a library, and a larger sample con
 one. Prompts, records and figures rest on these draws: another hash would change their numbers.
 """
 
+import functools
 import hashlib
 
 import pandas as pd
@@ -18,6 +19,12 @@ def hash48(*key: object) -> int:
 def hash64(key: str, size: int = 8) -> int:
     """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several keys."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
+
+
+@functools.lru_cache(maxsize=10_000)  # worlds of several draws have the same names
+def by_lot(key: str, names: tuple[str, ...]) -> list[int]:
+    """Places of the names in the order of `hash64` of the key and each name."""
+    return sorted(range(len(names)), key=lambda place: hash64(key + names[place]))
 
 
 def sample_key(seed: int, prompt: str, temperature: float, index: int) -> bytes:

@@ -48,6 +48,7 @@ def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> Non
             fig.set_layout_engine(None)
         fig.savefig(pdf, format="pdf", metadata=unversioned)
         fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    vars(fig)["png"], fig.stale = png.getvalue(), False  # for plots.style.sharp
     files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
     _save(name, files, **about)
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, statistics
+from factrobust.datasets.published import load_published
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
 from factrobust.provenance import PACKAGES, save_figure, save_table
@@ -114,8 +115,6 @@ class Study:
 
     def published(self, name: str, whose: str = "") -> pd.DataFrame:
         """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
-        from factrobust.datasets.published import load_published  # few notebooks need it
-
         return load_published(name, whose)
 
     @property

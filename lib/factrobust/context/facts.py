@@ -202,9 +202,9 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
     for question in questions.to_dict("records"):
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
         alike = facts.get(question["base_id"], [])
-        lots = {draws.hash64(f"{seed}\n{name}\n{fact['question_id']}"): fact for fact in alike}
-        drawn = (lots[key] for key in sorted(lots))
-        other = next(f for f in drawn if _apart(f["answers"], question["answers"]))
+        names = tuple(fact["question_id"] for fact in alike)
+        others = (alike[place] for place in draws.by_lot(f"{seed}\n{name}\n", names))
+        other = next(f for f in others if _apart(f["answers"], question["answers"]))
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):

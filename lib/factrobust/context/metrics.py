@@ -76,9 +76,9 @@ def first_shift(one: Alternatives, other: Alternatives) -> float:
     if not one or not other:
         return float("nan")
     p, q = ({token: math.exp(logprob) for token, logprob in x} for x in (one, other))
-    pairs = [(p.get(token, 0.0), q.get(token, 0.0)) for token in p | q]
-    pairs.append((max(0.0, 1 - math.fsum(p.values())), max(0.0, 1 - math.fsum(q.values()))))
-    terms = (x * math.log(2 * x / (a + b)) for a, b in pairs for x in (a, b) if x)
+    p["\0rest"], q["\0rest"] = (max(0.0, 1 - math.fsum(some.values())) for some in (p, q))
+    middle = {token: (p.get(token, 0.0) + q.get(token, 0.0)) / 2 for token in p | q}
+    terms = [x * math.log(x / middle[token]) for some in (p, q) for token, x in some.items() if x]
     return math.sqrt(max(0.0, math.fsum(terms) / 2))
 
 

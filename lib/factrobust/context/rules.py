@@ -161,6 +161,7 @@ def agree(a: Named, b: Named) -> bool:
     return any(within(x, y) for x, y in (*pairs, (b.words, a.words), (b.first, a.words)))
 
 
+@lru_cache(maxsize=100_000)
 def same_answer(one: str, other: str) -> bool:
     """Whether two texts say the same: the same letters and digits, the same leading number, or each
     names all that the other does."""
@@ -247,6 +248,7 @@ def decide(
     return Decision({1: "parametric", 5: "contextual"}.get(kind, "other"), kind, rule)
 
 
+@lru_cache(maxsize=100_000)
 def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None, str]:
     """Kind by what the three texts say alone, or None, and the rule."""
     others = {1: parametric, 5: counterfactual}

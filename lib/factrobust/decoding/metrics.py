@@ -296,7 +296,8 @@ def beginnings(known: pd.DataFrame, least: float) -> list[list[str]]:
     more, of the ten likeliest [row]."""
     first = zip(known["top_tokens"], known["top_logprobs"], strict=True)
     pairs = [list(zip(tokens[0][1:], logs[0][1:], strict=True)) for tokens, logs in first]
-    return [[x for x, log in at if log >= np.log(least) and _is_text(x)] for at in pairs]
+    no_text, log = {"\n", "\ufffd"}, np.log(least)
+    return [[x for x, p in at if p >= log and x and not no_text & {*x}] for at in pairs]
 
 
 def wordings(continued: pd.DataFrame) -> pd.DataFrame:
@@ -341,10 +342,6 @@ def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> 
     wide = table.pivot(index=KEY, columns="temperature", values=column)
     t_b = pd.Series(measure(wide.columns, wide.to_numpy()), wide.index, dtype=float, name="t_b")
     return table[KEY].drop_duplicates(ignore_index=True).join(t_b, on=KEY)
-
-
-def _is_text(token: str) -> bool:
-    return token != "" and "\n" not in token and "\ufffd" not in token
 
 
 def _mean_probability(logprobs: Sequence[float]) -> float:

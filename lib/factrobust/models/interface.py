@@ -208,11 +208,11 @@ class RecordedModel(Model):
         self._records, self._load = records, load
 
     def answer(self, job: Job) -> Batches:
-        calls = []
+        calls, alike = [], json.dumps(job.settings, sort_keys=True)
         for request in job.requests:
-            parameters = {k: v for k, v in request.items() if k != "prompt"} | job.settings
-            texts = request["prompt"], json.dumps(parameters, sort_keys=True)
-            calls.append(Call(self.fingerprint, job.operation, *texts))
+            own = {k: v for k, v in request.items() if k != "prompt"}
+            parameters = json.dumps(own | job.settings, sort_keys=True) if own else alike
+            calls.append(Call(self.fingerprint, job.operation, request["prompt"], parameters))
 
         def compute(missing: list[int]) -> Batches:
             for indices, values in self._loaded.answer(job.subset(missing)):

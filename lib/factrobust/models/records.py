@@ -10,6 +10,7 @@ import io
 import json
 import math
 import os
+import re
 import sqlite3
 import struct
 import sys
@@ -313,20 +314,18 @@ def decode(text: str) -> Any:
 
 
 class LazyAlternatives(UserList[Any]):
-    """A list of lists of pairs, decoded from the JSON that a text begins with, as far as it is read."""
+    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @functools.cached_property
     def data(self) -> list[Any]:  # type: ignore[override]
-        return [*iter(self)]  # not of itself, which would ask for the length
-
-    def __iter__(self) -> Iterator[Any]:
-        end = 1
-        while self._text[end] != "]":
-            position, end = _DECODER.raw_decode(self._text, end + (self._text[end] == ","))
-            yield [(token, p) for token, p in position]
+        exact = _DOUBLE.search(self._text)
+        found, _ = (_DECODER if exact else _PLAIN).raw_decode(self._text)
+        numbers = np.array([p for at in found for _, p in at], float if exact else np.float32)
+        each = iter(numbers.tolist())
+        return [[(token, next(each)) for token, _ in at] for at in found]
 
 
 def _text(value: Any) -> str:
@@ -362,4 +361,5 @@ def _read(text: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_float=_read)
+_DECODER, _PLAIN = json.JSONDecoder(parse_float=_read), json.JSONDecoder()
+_DOUBLE = re.compile(r"\dE")  # in a number, or rarely in a token

@@ -176,12 +176,6 @@ def errors(part: pd.DataFrame) -> np.ndarray:
     return np.clip(np.nan_to_num(lengths), 0, None)
 
 
-def jitter(n: int, width: float) -> np.ndarray:
-    """n shifts in [-width / 2, width / 2], evenly spread in a fixed, mixed order."""
-    golden = (np.sqrt(5) - 1) / 2  # multiples of the golden ratio fill an interval evenly
-    return ((np.arange(n) * golden) % 1 - 0.5) * width
-
-
 def aside(k: int, n: int, step: float) -> float:
     """How far the k-th of n things side by side stands from their middle."""
     return (k - (n - 1) / 2) * step
@@ -219,8 +213,10 @@ def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
     of the room of all colours, and not more than all colours at half of the resolution."""
     from PIL import Image
 
-    drawn, reduced = io.BytesIO(), io.BytesIO()
-    fig.savefig(drawn, format="png", dpi=200, pil_kwargs={"compress_level": 0})
+    saved = b"" if fig.stale else vars(fig).get("png", b"")  # as it was saved
+    drawn, reduced = io.BytesIO(saved), io.BytesIO()
+    if not saved:
+        fig.savefig(drawn, format="png", dpi=200, pil_kwargs={"compress_level": 0})
     picture = Image.open(drawn).convert("RGB").quantize(255, dither=Image.Dither.NONE)
     picture.save(reduced, format="png")
     return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}

@@ -76,7 +76,8 @@ def by_wording(table: pd.DataFrame) -> Figure:
     }
     for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
         at, original = part["relation"].map(relations.index), part["variant"] == 0
-        at += style.jitter(len(part), 0.5) * ~original
+        # Multiples of the golden ratio fill an interval evenly, in a mixed order.
+        at += ((np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5) * 0.5 * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
             axis.plot(part["mean"][shown], at[shown], ls="", color=look.colour, **shape)
         first = part[original]
