@@ -14,6 +14,7 @@ def test_numbers_are_pinned():
     # Lots are blake2b: `printf 0/v/2001 | b2sum -l 56`, and -l 64
     assert draws.hash64("0/v/2001", 7) == 0xF846E8CAF7915D
     assert draws.hash64("0/v/2001") == 0xEEA4ABDF99439376
+    assert draws.by_lot("0/v/", ("2001", "a", "b")) == [2, 1, 0]
     assert draws.sample_key(7, "p", 0.5, 2) == b"7\n0.5\n2\np"
 
 

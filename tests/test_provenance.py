@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import paths, provenance
+from factrobust.plots import style
 from factrobust.provenance import save_figure, save_table
 
 REPOSITORY = paths.ROOT
@@ -120,6 +121,9 @@ def test_a_figure_is_laid_out_once_and_whole(root, tmp_path):
     axis.set_ylabel("")
     save_figure(fig, NAME, DATA, parameters={})
     assert axis.get_position().bounds == place  # what is displayed afterwards is what was saved
+    shown = style.sharp(fig)
+    axis.set_title("changed")
+    assert style.sharp(fig) != shown  # it is drawn anew
 
 
 def test_saving_twice_gives_the_same_bytes(root, monkeypatch):
@@ -129,6 +133,7 @@ def test_saving_twice_gives_the_same_bytes(root, monkeypatch):
     assert save() == first
     assert b"0.0.0" not in b"".join(first.values())
     assert b"Matplotlib" not in first["figure-01.pdf"] + first["figure-01.png"]
+    assert provenance._version("no such package") == "none"  # as torch in `make read`
 
 
 def test_an_unchanged_rerun_on_a_later_commit_keeps_the_committed_origin(root, monkeypatch):
@@ -239,9 +244,3 @@ def test_committed_results_come_from_commits(results):
     assert [name for name, origin in origins.items() if origin["dirty"] is not False] == []
     known = set(git(REPOSITORY, "rev-list", "HEAD").split())
     assert [name for name, origin in origins.items() if origin["commit"] not in known] == []
-
-
-def test_a_package_that_is_not_there_has_no_version():
-    """As in the environment of `make read`, without torch."""
-    assert provenance._version("no-such-package") == "none"
-    assert provenance._version("numpy") == np.__version__
