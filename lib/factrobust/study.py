@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
 from factrobust import load_model, statistics
-from factrobust.datasets.published import load_published
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
 from factrobust.provenance import PACKAGES, save_figure, save_table
@@ -115,13 +114,14 @@ class Study:
 
     def published(self, name: str, whose: str = "") -> pd.DataFrame:
         """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
+        from factrobust.datasets.published import load_published  # few notebooks need it
+
         return load_published(name, whose)
 
     @property
     def about(self) -> dict[str, Any]:
         """What `save_figure` and `save_table` of factrobust.provenance need."""
-        models = [*self.models, *self.others]
-        return {"parameters": self.parameters, "models": models}
+        return {"parameters": self.parameters, "models": [*self.models, *self.others]}
 
     def concat_over_models(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
         """What the models answer, one table below the other; an empty one without models."""
