@@ -23,7 +23,7 @@ from unittest import mock
 import pytest
 
 from factrobust.reproduce import forks
-from factrobust.reproduce.compare import NUMBER, close, compare_tables, held_by_git, present
+from factrobust.reproduce.compare import NUMBER, NotHeldError, close, compare_tables, held_by_git
 from factrobust.reproduce.notebook import clean_outputs, kernel_environment
 from factrobust.reproduce.profiles import Mode
 
@@ -33,7 +33,7 @@ SHOWN = 8  # differences of a table
 # and how columns are described and checked.
 NO_INPUTS = ("data/records/", "data/world/models/", "data/models.csv", "data/columns.csv")
 collect_ignore = ["notebooks/course", "notebooks/playground.ipynb"]  # tests/test_course.py
-UPDATE = "if this is meant, `make replay` and `git add figures notebooks`"
+UPDATE = "if this is meant, `make reproduce ASK=0` and `git add figures notebooks`"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nbval import plugin
 
-    forks.use(kernel_environment(Mode(ROOT, replay=True), "", ROOT / "build"))
+    forks.use(kernel_environment(Mode(ROOT, records="replay"), "", ROOT / "build"))
     start_kernel = plugin.IPyNbFile.setup
     collect_cells = plugin.IPyNbFile.collect
     compare_exactly = plugin.IPyNbCell.compare_outputs
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         notebook, out = self.path.relative_to(ROOT).as_posix(), saved_by(self)
         shutil.rmtree(out, ignore_errors=True)  # of an earlier run
         out.mkdir(parents=True)
-        variables = kernel_environment(Mode(ROOT, replay=True), notebook, out)
+        variables = kernel_environment(Mode(ROOT, records="replay"), notebook, out)
         variables["PYTHONSTARTUP"] = str(ROOT / "tests" / "opened.py")
         with mock.patch.dict(os.environ, variables):
             start_kernel(self)
@@ -73,9 +73,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @functools.cache
 def held() -> Mapping[str, str]:
-    """The texts of figures/ and notebooks/ as git holds them; without git, as they are."""
-    texts = held_by_git(ROOT)
-    return present(ROOT) if texts is None else texts
+    """The texts of figures/ and notebooks/ as git holds them. Never those of the working tree, which
+    would be compared with itself: pytest.fail if git cannot say what it holds."""
+    try:
+        return held_by_git(ROOT)
+    except NotHeldError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def held_outputs(notebook: str) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""From the working store to the committed files: what the notebooks used, and nothing else.
+"""From the working stores to the committed files: what the notebooks used, and nothing else.
 
-python data/export_records.py              # for the project's own, as `make records` does
-python data/export_records.py --restore    # back: `make reproduce` then asks what is missing alone
+python data/export_records.py  # as `make records` does
 """
 
 import hashlib
 import json
 import re
+import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,52 +21,67 @@ import pyarrow.parquet as pq
 from factrobust.models.records import (
     COLUMNS,
     INDEX,
-    INSERT,
+    NOTEBOOKS,
     SCHEMA,
     Call,
     RecordsError,
+    asked_again,
+    decode,
     key_of,
-    opened,
+    keys_in,
     places,
+    read_columns,
     read_index,
-    read_texts,
 )
+from factrobust.paths import ROOT
+from factrobust.reproduce.again import SAME, compare
+from factrobust.reproduce.notebook import USED
+from factrobust.reproduce.profiles import find_notebooks
 
 COUNTS = "calls.csv"
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
 
-Row = tuple[str, ...]  # the COLUMNS
+Row = tuple[str, ...]  # the COLUMNS and the NOTEBOOKS
 
 
-def export(path: Path, folder: Path) -> list[Path]:
-    """Write the calls of a working store that notebooks used as committed records, and COUNTS.
+def export(
+    folder: Path, *, new: Path, again: Path, used: Mapping[str, set[bytes]], there: Collection[str]
+) -> list[Path]:
+    """Write the committed records of `folder` anew, and COUNTS; return the parquet files.
 
-    Returns the parquet files. They depend on the records alone: unchanged records give the same
-    bytes. Files of an earlier export that are no longer needed are removed, after the new ones are
-    in place. Raises RecordsError when nothing was used, or when a notebook that the folder's
-    records serve has not run with this store: its calls would be lost.
+    They hold every answer that a notebook uses. Of a notebook that ran to its end since the last export
+    `used` has the keys of its calls. Of every other notebook the committed answers stay, as long as it
+    is among `there`. So a run that was interrupted, or of some notebooks alone, drops nothing.
+
+    An answer that is committed already keeps its value, unless the store `again` of a run that asked
+    everything again holds one that is not the same (`reproduce.again.compare`). What is not committed
+    comes from `again` or from the working store `new`.
+
+    The files depend on the records alone: unchanged records give the same bytes. Files that are no
+    longer needed are removed, after the new ones are in place. RecordsError for committed records that
+    are damaged, and where there is nothing to write.
     """
-    with opened(path) as db:
-        query = f"""SELECT {", ".join(COLUMNS)}, first FROM calls
-                    JOIN (SELECT key, MIN(notebook) AS first FROM used GROUP BY key) USING (key)
-                    ORDER BY model, operation, prompt, parameters"""
-        marked = db.execute(query).fetchall()
-        used = db.execute("SELECT DISTINCT notebook FROM used ORDER BY 1").fetchall()
-    notebooks = [name for (name,) in used]
-    if not notebooks:
-        raise RecordsError(f"{path} has nothing to export: run `make reproduce` first.")
-    served: list[str] = []
-    with suppress(RecordsError):  # damaged, or of another schema: this export is the remedy
-        served = read_index(folder)["notebooks"]
-    if idle := sorted(set(served) - set(notebooks)):
-        raise RecordsError(
-            f"The export would drop the records of {', '.join(idle)}, which did not run with "
-            f"{path}: run `make reproduce` first, or delete {folder} if these notebooks are gone."
-        )
+    texts, users = committed(folder)
+    for store in (again, new):
+        for call, text in stored(store).items():
+            before = texts.get(call)
+            if before is None or (store == again and not _same(before, text)):
+                texts[call] = text
+    rows = []
+    for call, text in texts.items():
+        key = key_of(call)
+        before_run = users.get(call, set()) - used.keys()
+        now = {notebook for notebook, keys in used.items() if key in keys}
+        notebooks = sorted((before_run | now) & {*there})
+        if notebooks:
+            rows.append((*call, text, "\n".join(notebooks)))
+    if not rows:
+        raise RecordsError(f"There is nothing to export to {folder}: run `make reproduce` first.")
+    rows.sort()
     folder.mkdir(parents=True, exist_ok=True)
-    files = _write_files(folder, (row[:-1] for row in marked))
-    count_calls(marked).to_csv(folder / COUNTS, index=False, lineterminator="\n")
-    index = {"schema": SCHEMA, "notebooks": notebooks, "files": files}
+    files = _write_files(folder, rows)
+    count_calls(rows).to_csv(folder / COUNTS, index=False, lineterminator="\n")
+    index = {"schema": SCHEMA, "files": files}
     (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     for old in folder.glob("*.parquet"):
         if old.name not in files:
@@ -74,18 +89,47 @@ def export(path: Path, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def restore(path: Path, folder: Path) -> int:
-    """Put the committed records into a working store, which keeps what it has; their number."""
-    files = read_index(folder)["files"]
-    with opened(path) as db:
-        for name, about in files.items():
-            texts = read_texts(folder / name, about["sha256"])
-            calls = ((Call(*call), text) for call, text in texts.items())
-            db.executemany(INSERT, ((key_of(call), *call, text) for call, text in calls))
-    return sum(about["calls"] for about in files.values())
+def committed(folder: Path) -> tuple[dict[Call, str], dict[Call, set[str]]]:
+    """The text of each committed answer, and the notebooks that use it. None of an older schema, whose
+    answers mean something else."""
+    index = folder / INDEX
+    if index.is_file() and json.loads(index.read_text("utf-8"))["schema"] != SCHEMA:
+        return {}, {}
+    texts, users = {}, {}
+    for name, about in read_index(folder)["files"].items():
+        columns = read_columns(folder / name, about["sha256"], [*COLUMNS, NOTEBOOKS])
+        for *call, text, notebooks in zip(*columns, strict=True):
+            texts[Call(*call)] = text
+            users[Call(*call)] = set(notebooks.split("\n"))
+    return texts, users
 
 
-def count_calls(marked: Iterable[Row]) -> pd.DataFrame:
+def stored(path: Path) -> dict[Call, str]:
+    """The text of each answer in a working store; none if there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        with closing(sqlite3.connect(path)) as db:
+            rows = db.execute(f"SELECT {', '.join(COLUMNS)} FROM calls").fetchall()
+    except sqlite3.Error as error:
+        raise RecordsError(f"{path} cannot be read ({error}): move it away.") from error
+    return {Call(*call): text for *call, text in rows}
+
+
+def _same(committed: str, asked: str) -> bool:
+    return committed == asked or compare(decode(committed), decode(asked))[0] in SAME
+
+
+def used_by_notebook(folder: Path) -> dict[str, set[bytes]]:
+    """The keys of the calls that each notebook made when it last ran to its end here."""
+    files = folder.glob(f"**/*.{USED}")
+    return {
+        file.relative_to(folder).as_posix().removesuffix(f".{USED}"): keys_in(file)
+        for file in files
+    }
+
+
+def count_calls(rows: Iterable[Row]) -> pd.DataFrame:
     """The calls of each model and operation that a notebook is the first to make, for `make plan`.
 
     Each call counts once, so that the calls of all rows are the records. `characters` are those of the
@@ -93,14 +137,15 @@ def count_calls(marked: Iterable[Row]) -> pd.DataFrame:
     """
     counted: Counter[Row] = Counter()
     characters, written = counted.copy(), counted.copy()
-    for model, operation, prompt, parameters, _, notebook in marked:
-        asked, row = json.loads(parameters), (notebook, model, operation)
+    for model, operation, prompt, parameters, _, notebooks in rows:
+        asked = json.loads(parameters)
+        row = notebooks.split("\n")[0], model, operation
         counted[row] += 1
         characters[row] += len(prompt) + len(str(asked.get("answer", "")))
         written[row] += asked.get("max_new_tokens", 0) * asked.get("n", 1)
-    rows = [(*row, counted[row], characters[row], written[row]) for row in sorted(counted)]
+    table = [(*row, counted[row], characters[row], written[row]) for row in sorted(counted)]
     names = ["notebook", "model", "operation", "calls", "characters", "written"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(table, columns=names)
 
 
 def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -113,10 +158,11 @@ def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
         file = folder / f"{stem}.{parts[stem]:02}.parquet"
         parts[stem] += 1  # by name, not by model: two models whose names look alike share no file
-        table = pa.table(list(map(list, zip(*chunk, strict=True))), names=COLUMNS)
+        columns = [*COLUMNS, NOTEBOOKS]
+        table = pa.table(list(map(list, zip(*chunk, strict=True))), names=columns)
         pq.write_table(
             table, file, compression="zstd", compression_level=9,
-            row_group_size=len(chunk), use_dictionary=list(COLUMNS[:-1]),
+            row_group_size=len(chunk), use_dictionary=[*COLUMNS[:-1], NOTEBOOKS],
         )  # fmt: skip
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
         about = {"model": model, "operation": operation, "calls": len(chunk), "sha256": sha256}
@@ -129,7 +175,7 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     size = 0
     for row in rows:
-        length = len("".join(row[2:]).encode())
+        length = len("".join(row[2:5]).encode())
         if chunk and (chunk[0][:2] != row[:2] or size + length > CHUNK_BYTES):
             yield chunk
             chunk, size = [], 0
@@ -139,17 +185,21 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def main() -> None:
-    """Write the committed records anew, and say how large they are; or put them back."""
-    working, committed = places()
+    """Write the committed records anew, and say how large they are."""
+    working, folder = places()
+    done = asked_again().with_name("asked.sqlite")
     try:
-        if sys.argv[1:] == ["--restore"]:
-            print(f"{restore(working, committed):,} answers are in {working}")
-            return
-        files = export(working, committed)
+        files = export(
+            folder,
+            new=working,
+            again=done if done.exists() else asked_again(),
+            used=used_by_notebook(working.with_name("used")),
+            there=find_notebooks(ROOT),
+        )
     except (RecordsError, OSError) as error:
         sys.exit(str(error))
     size = sum(file.stat().st_size for file in files) / 1e6
-    print(f"{len(files)} files, {size:.1f} MB, in {committed}")
+    print(f"{len(files)} files, {size:.1f} MB, in {folder}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from factrobust import load_model
 from factrobust.datasets.world import load_world
-from factrobust.models.records import Call, Records
+from factrobust.models.records import Call, Records, key_of
 from factrobust.paths import ROOT
 from factrobust.plots import style
 from factrobust.reproduce.compare import held_by_git
@@ -58,11 +58,11 @@ def results(tmp_path_factory):
     """A folder with the data and provenance of all figures and tables as git holds them: those of the
     working tree may be of a run on another processor."""
     folder = tmp_path_factory.mktemp("held")
-    for path, text in (held_by_git(ROOT) or {}).items():
+    for path, text in held_by_git(ROOT).items():
         if path.startswith("figures/"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
-    return folder if any(folder.iterdir()) else ROOT
+    return folder
 
 
 world = pytest.fixture(lambda: load_world(), scope="session")
@@ -113,24 +113,22 @@ toy = pytest.fixture(lambda: Toy())
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     """A working file that does not exist yet, in a folder that does not either."""
-    for name in ("FACTROBUST_NOTEBOOK", "FACTROBUST_PROFILE", "FACTROBUST_RECORDS"):
+    for name in ("FACTROBUST_NOTEBOOK", "FACTROBUST_USED", "FACTROBUST_RECORDS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "a folder" / "records.sqlite"
 
 
 @pytest.fixture
-def base(path, toy, monkeypatch):
-    """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..."""
+def base(path, toy):
+    """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..., used by two notebooks."""
     store = Records(path)
     store.put(toy.calls(99, operation="unused"), [0] * 99)  # by nobody's notebook
-    monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
     store.put(toy.calls(50), list(range(50)))
-    monkeypatch.setenv("FACTROBUST_NOTEBOOK", OTHER)
     store.put(toy.calls(30, operation="generate"), list(range(30)))
-    store.get(toy.calls(5))
-    monkeypatch.delenv("FACTROBUST_NOTEBOOK")
+    both = [*toy.calls(30, operation="generate"), *toy.calls(5)]
+    used = {NOTEBOOK: set(map(key_of, toy.calls(50))), OTHER: set(map(key_of, both))}
     folder = path.parent / "committed"
-    export(path, folder)
+    export(folder, new=path, again=path.with_name("again.sqlite"), used=used, there=[*used])
     return folder
 
 

@@ -25,7 +25,7 @@ BELOW |= dict.fromkeys(("models", "datasets", "plots"), BASE)  # a model knows n
 BELOW |= {"endings": {*BASE, "models"}, "study": {*BASE, "models", "datasets"}}
 BELOW |= dict.fromkeys(ROOMS, FLOOR)
 BELOW |= {"exposure": {*FLOOR, *ROOMS}, "together": {*FLOOR, *ROOMS, "exposure", "reproduce"}}
-BELOW |= {"reproduce": {*FLOOR}, "__init__": {"models", "context", "together"}}
+BELOW |= {"reproduce": {*FLOOR, "together"}, "__init__": {"models", "context", "together"}}
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",

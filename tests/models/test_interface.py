@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from filelock import FileLock, Timeout
 
+from factrobust.models import interface
 from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
 
 TABLE = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
@@ -125,3 +127,18 @@ def test_what_a_model_lacks_is_said_before_it_is_asked():
     with pytest.raises(ModelError, match=r"^canned: no ids here$"):
         model.score(["a", "b"], ["text", [3]])
     assert model.prompts == []
+
+
+def test_of_the_runners_notebooks_one_loads_models_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(interface, "BUILD", tmp_path / "build")
+    interface.wait_for_turn.cache_clear()
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
+    assert interface.wait_for_turn() is None  # in JupyterLab nobody waits
+    interface.wait_for_turn.cache_clear()
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
+    lock = interface.wait_for_turn()
+    assert interface.wait_for_turn() is lock  # a second model of the notebook
+    with pytest.raises(Timeout):
+        FileLock(tmp_path / "build" / "models.lock").acquire(timeout=0)
+    lock.release()
+    interface.wait_for_turn.cache_clear()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_records import export
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,17 +86,17 @@ def test_an_interrupted_run_keeps_what_it_had(path):
 
 def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
-    monkeypatch.setenv("TQDM_DISABLE", "1")  # as in the runner's kernels
-    monkeypatch.setattr(records, "QUIET_SECONDS", 0)
+    file = tmp_path / "progress.txt"
+    clock = iter([10.0, 12.0])
+    monkeypatch.setattr(records.time, "monotonic", lambda: next(clock))
     with records.progress_bar("gemma sample", 1200) as advance:
-        advance(300)
-        advance(900)
-    lines = (tmp_path / "progress.txt").read_text().splitlines()
-    assert lines[-1].strip() == "gemma sample 1200/1200, 00:00 left"
-    Lengths(PROMPTS).run(None)  # every call counts, found and made
-    assert "lengths 6/6" in (tmp_path / "progress.txt").read_text()
+        assert file.read_text() == "gemma sample: 0 of 1,200\n"
+        advance(300)  # recorded, or while the model was loaded: no forecast from this
+        assert file.read_text() == "gemma sample: 300 of 1,200\n"
+        advance(100)  # 100 in two seconds, so 800 in 16
+        assert file.read_text() == "gemma sample: 400 of 1,200, 00:16 left\n"
     records.tell("gemma: loading")
-    assert (tmp_path / "progress.txt").read_text() == "gemma: loading\n"
+    assert file.read_text() == "gemma: loading\n"
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
     records.tell("nobody reads this")  # where no runner made a folder
     assert not (tmp_path / "none").exists()
@@ -111,19 +110,14 @@ def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_other_profiles_and_interactive_use_leave_no_marks(path, toy, monkeypatch):
-    store = Records(path)
-    store.put(toy.calls(1), [0])
-    monkeypatch.setenv("FACTROBUST_NOTEBOOK", "notebooks/any.ipynb")
-    monkeypatch.setenv("FACTROBUST_PROFILE", "smoke")
-    store.put(toy.calls(2), [0, 1])
+def test_the_runner_learns_which_calls_were_used(path, toy, tmp_path, monkeypatch):
+    store, file = toy.filled(path, 4), tmp_path / "used"
     store.get(toy.calls(2))
-    with pytest.raises(RecordsError, match="nothing to export"):
-        export(path, path.parent / "committed")
-    monkeypatch.setenv("FACTROBUST_PROFILE", "laptop")
+    assert not file.exists()  # in JupyterLab nobody asks for it
+    monkeypatch.setenv("FACTROBUST_USED", str(file))
     store.get(toy.calls(2))
-    export(path, path.parent / "committed")
-    assert Records(None, path.parent / "committed").get(toy.calls(2)) == [0, 1]
+    store.get(toy.calls(3)[1:])  # a call that was used before, and one more
+    assert records.keys_in(file) == {records.key_of(call) for call in toy.calls(3)}
 
 
 def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
@@ -137,11 +131,17 @@ def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
     assert records.open_records().get(two) == [0, "new"]  # committed records go first
     assert records.open_records() is records.open_records()
     monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
-    assert records.open_records().get(two) == ["working", "new"]
+    assert records.open_records().get(two) == [None, None]  # a store of its own
+    records.open_records().put(two, ["again", "again"])
+    assert records.open_records().get(two) == ["again", "again"]
+    monkeypatch.setenv("FACTROBUST_RECORDS", "committed")
+    assert records.open_records().get(two) == [0, "new"]
     monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
     assert records.open_records().get(calls[:1]) == [0]
     model = "sha256:a5fd3b62230aa5ec float32"
-    sentence = rf"lack 3 calls .*the first is a score by {model}.* run `make reproduce && make rec"
+    sentence = (
+        rf"lack 3 calls .*the first is a score by {model}.* may ask no model: run `make repro"
+    )
     with pytest.raises(RecordsError, match=sentence):
         records.open_records().get([*calls, *toy.calls(1, operation="sample")])
 
@@ -260,7 +260,7 @@ def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
 def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
     file = base / records.INDEX
     index = file.read_text()
-    other = "of schema 7, but this library reads schema 2: run `make reproduce"
+    other = "of schema 7, but this library reads schema 2: run `make reproduce ASK=1"
     damaged = rf"{file.name} is damaged .*git checkout"
     newer = index.replace('"schema": 2', '"schema": 7')
     for text, sentence in {newer: other, index[:-9]: damaged}.items():
@@ -313,3 +313,4 @@ def test_alternatives_are_read_when_they_are_looked_at():
         back = decode(encode(value))
         assert "data" not in vars(back["top_logprobs"])
         assert (back["text"], [*back["top_logprobs"]]) == (value["text"], tops)
+        assert encode(back) == encode(value)  # they can be written again

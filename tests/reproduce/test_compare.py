@@ -7,7 +7,14 @@ import subprocess
 import pytest
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.compare import close, compare_tables, differences, held_by_git, present
+from factrobust.reproduce.compare import (
+    NotHeldError,
+    close,
+    compare_tables,
+    differences,
+    held_by_git,
+    present,
+)
 
 
 @pytest.mark.parametrize(("new", "old", "agreed"), [
@@ -75,22 +82,22 @@ OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 def test_the_report_counts_moves_and_places_the_largest():
     new = OLD | {FIRST: "model,frs\ngemma,0.6\nsmollm,10.5\n"}
-    *report, meaning = differences(OLD, new, "commit abc")
+    *report, meaning = differences(OLD, new)
     assert report == [
-        "Compared with commit abc: 3 numbers in 2 tables.",
+        "Compared with what git holds: 3 numbers in 2 tables.",
         "2 numbers moved by more than 1e-06 (relative); the largest moves:",
         f"  {FIRST}: row 1, column frs: 0.5 -> 0.6 (0.2 relative)",
         f"  {FIRST}: row 2, column frs: 10 -> 10.5 (0.05 relative)",
     ]
     assert "all others come from a change of code, data or versions" in meaning
     # What another processor moves is told to be no fault.
-    *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"}, "x")
+    *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"})
     assert meaning.startswith("Moves of this size are no fault")
     # Jitter is no move, and other changes are named.
     new = OLD | {OTHER: "x\n1.0000000001\n", "figures/1/x.json": "{}"}
-    assert differences(OLD, new, "x")[1:] == ["No number moved by more than 1e-06 (relative)."]
+    assert differences(OLD, new)[1:] == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
-    assert differences(OLD, new, "x")[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
+    assert differences(OLD, new)[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
 
 
 def test_the_baseline_is_what_git_holds(tmp_path):
@@ -100,16 +107,36 @@ def test_the_baseline_is_what_git_holds(tmp_path):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content)
     (root / "figures/1/figure-01.png").write_bytes(b"no text")
-    assert held_by_git(root) is None
+    with pytest.raises(NotHeldError, match=r"not a git repository.* Work in a clone"):
+        held_by_git(root)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "results"]):
         subprocess.run([*git, *arguments], cwd=root, check=True)
     found = held_by_git(root)
     assert found == results == present(root)
-    assert held_by_git(root / "figures") is None  # not the top of the checkout
+    with pytest.raises(NotHeldError, match="Nothing is compared"):
+        held_by_git(root / "figures")  # not the top of the checkout
     # A run's numbers in the working tree leave it as it is; what is staged counts.
     (root / OTHER).write_text("x\n2.0\n")
     assert held_by_git(root) == found
-    assert "column x: 1 -> 2" in "\n".join(differences(found, present(root), "x"))
+    assert "column x: 1 -> 2" in "\n".join(differences(found, present(root)))
     subprocess.run([*git, "add", "."], cwd=root, check=True)
     assert held_by_git(root) == present(root) != found
+
+
+def test_why_git_cannot_say_what_it_holds(tmp_path, monkeypatch):
+    def refused(command, **options):
+        reason = b"fatal: detected dubious ownership in repository at '/srv/x'\nTo add an exception"
+        raise subprocess.CalledProcessError(128, command, stderr=reason)
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    remedy = rf"dubious.*: git config --global --add safe.directory '{tmp_path}'"
+    with pytest.raises(NotHeldError, match=remedy):
+        held_by_git(tmp_path)
+
+    def missing(command, **options):
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    with pytest.raises(NotHeldError, match="git is not installed"):
+        held_by_git(tmp_path)

@@ -27,6 +27,9 @@ def reproduced(root, write):
         shutil.copy(ROOT / name, root / name)
     write("1.ipynb", NOISY, SAVE_NOISY, SHOW, f"{SHOW}  # again")
     assert main([], root=root) == 0
+    git(root, "init", "-q")
+    git(root, "add", "figures", "notebooks")
+    git(root, "commit", "-qm", "results")
     return root
 
 
@@ -58,7 +61,7 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
     # One per cent does not: in the cells that show it and in the data of the figure. Tables that the
     # notebook no longer saves, or that are not committed, are named.
     for end in ("csv", "json"):
-        (reproduced / f"figures/other.{end}").rename(reproduced / f"figures/old.{end}")
+        git(reproduced, "mv", f"figures/other.{end}", f"figures/old.{end}")
     status, out = pytest_of(reproduced, NOISE="1.01")
     assert status == 1
     assert "3 failed, 2 passed" in out
@@ -69,9 +72,6 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
 
 def test_a_run_on_another_processor_is_no_failure_and_a_changed_one_is(reproduced, monkeypatch):
     """`make reproduce` there, then `make test`, which replays the records of here."""
-    git(reproduced, "init", "-q")
-    git(reproduced, "add", "figures", "notebooks")
-    git(reproduced, "commit", "-qm", "results")
     with monkeypatch.context() as patch:
         patch.setenv("NOISE", "1.00001")
         assert main([], root=reproduced) == 0
@@ -87,5 +87,12 @@ def test_a_run_on_another_processor_is_no_failure_and_a_changed_one_is(reproduce
     git(reproduced, "commit", "-qam", "tampered")
     status, out = pytest_of(reproduced)
     assert (status, "2 failed, 3 passed" in out) == (1, True), out
-    assert "figures/noisy.csv is not what it was; if this is meant, `make replay`" in out
+    assert "figures/noisy.csv is not what it was; if this is meant, `make reproduce ASK=0`" in out
     assert "x is 0.6" in out
+
+
+def test_without_git_nothing_is_compared_with_itself(reproduced):
+    shutil.rmtree(reproduced / ".git")
+    status, out = pytest_of(reproduced)
+    assert status != 0
+    assert "Nothing is compared: git says" in out

@@ -84,3 +84,12 @@ def test_notebooks_come_in_order_the_introduction_first(tmp_path):
         (tmp_path / name).touch()
     assert find_notebooks(tmp_path) == names
     assert find_notebooks(tmp_path, "notebooks/1-*") == names[1:3]
+    for only, places in {
+        "1.2": [2], "1-decoding": [1, 2], "2": [3], "0": [0], "0-start-here": [0],
+        "1.1-a.ipynb": [1], "2-time/2.1-c": [3], "*/1.1-*": [1],
+    }.items():  # fmt: skip
+        assert find_notebooks(tmp_path, only) == [names[i] for i in places], only
+    with pytest.raises(
+        ProfileError, match=r"called '7': there are 0-start-here, 1-decoding/1\.1-a"
+    ):
+        find_notebooks(tmp_path, "7")

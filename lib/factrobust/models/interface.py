@@ -10,13 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
-from factrobust.models.records import Batches, Call, Records, ask, collected, tell
+from factrobust.models.records import (
+    Batches,
+    Call,
+    Records,
+    ask,
+    collected,
+    progress_file,
+    tell,
+)
+from factrobust.paths import BUILD
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]
@@ -215,8 +225,10 @@ class RecordedModel(Model):
             calls.append(Call(self.fingerprint, job.operation, request["prompt"], parameters))
 
         def compute(missing: list[int]) -> Batches:
-            for indices, values in self._loaded.answer(job.subset(missing)):
-                yield [missing[i] for i in indices], [_to_record(value) for value in values]
+            batches = self._loaded.answer(job.subset(missing))
+            tell(f"{self.name} {job.operation}: {len(missing):,} to ask")
+            for indices, values in batches:
+                yield [missing[i] for i in indices], [to_record(value) for value in values]
 
         for positions, values in ask(self._records, calls, compute):
             prompts = [job.requests[i]["prompt"] for i in positions]
@@ -224,8 +236,22 @@ class RecordedModel(Model):
 
     @cached_property
     def _loaded(self) -> Model:
+        wait_for_turn()
         tell(f"{self.name}: loading")
         return self._load()
+
+
+@cache
+def wait_for_turn() -> FileLock | None:
+    """Of the notebooks that the runner runs side by side, one at a time loads models: they take all of
+    a machine. The lock is held until the notebook's process ends."""
+    if not progress_file().parent.is_dir():
+        return None
+    BUILD.mkdir(exist_ok=True)
+    lock = FileLock(BUILD / "models.lock")
+    tell("waits until another notebook needs no model any more")
+    lock.acquire()
+    return lock
 
 
 def need(found: object, models: Sequence[Model], why: str) -> None:
@@ -234,12 +260,12 @@ def need(found: object, models: Sequence[Model], why: str) -> None:
         raise LacksError(f"{', '.join(model.name for model in models)}: {why}")
 
 
-def _to_record(value: Any) -> Any:
+def to_record(value: Any) -> Any:
     """A result as JSON can hold it, without the prompt, which is part of the record's key."""
     if isinstance(value, Generation):
         always = ("text", "token_ids", "logprobs")
         return {k: v for k, v in vars(value).items() if k in always or (v and k != "prompt")}
-    return [_to_record(one) for one in value] if isinstance(value, list) else value
+    return [to_record(one) for one in value] if isinstance(value, list) else value
 
 
 def _from_record(prompt: str, record: Any) -> Any:

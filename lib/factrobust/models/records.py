@@ -2,6 +2,9 @@
 
 New results go to a working SQLite file, batch by batch. data/export_records.py writes those that the
 notebooks need to parquet files under data/records/, which are committed.
+
+Three files hold results: the committed ones under data/records/; build/records/records.sqlite, with
+what these lack; and build/records/again.sqlite, with what a run that asks everything again was told.
 """
 
 import functools
@@ -13,10 +16,10 @@ import os
 import re
 import sqlite3
 import struct
-import sys
+import time
 from collections import UserList
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,17 +29,18 @@ from tqdm.std import tqdm
 from factrobust import paths
 
 SCHEMA = 2  # add 1 when the meaning of a stored value changes, or the numerics of a model
+KEY_BYTES = 32  # of a call: `key_of`
 INDEX = "index.json"
 COLUMNS = ("model", "operation", "prompt", "parameters", "value")
-REBUILD = "`make reproduce && make records`"
+NOTEBOOKS = (
+    "notebooks"  # a further column of the committed files: the paths of those that use a call
+)
+REBUILD = "`make reproduce ASK=1 && make records`"
 QUIET_SECONDS = 2.0  # what ends sooner needs no bar
-PROGRESS_LINE = "{desc} {n_fmt}/{total_fmt}, {remaining} left"
 BUSY_SECONDS = 60  # how long to wait while another process writes
 TABLES = (
     """CREATE TABLE calls (key BLOB PRIMARY KEY, model TEXT, operation TEXT, prompt TEXT,
                            parameters TEXT, value TEXT)""",
-    # which notebook used which call: these are exported
-    "CREATE TABLE used (key BLOB, notebook TEXT, PRIMARY KEY (notebook, key)) WITHOUT ROWID",
     f"PRAGMA user_version = {SCHEMA}",
 )
 INSERT = f"INSERT OR IGNORE INTO calls (key, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -70,8 +74,7 @@ class Records:
     """Results of model calls: a committed folder (read first, never written) and a working file.
 
     `path` is the SQLite file, if results may be written. `base` is the folder of parquet files, if
-    there is one. With `strict`, `get` raises RecordsError for a missing call. Calls of the working file
-    are marked as used by the notebook FACTROBUST_NOTEBOOK, if that is set; these are exported.
+    there is one. With `strict`, `get` raises RecordsError for a missing call.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Records:
 
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
         """The stored value of each call, or None. Floats come back bit for bit."""
+        note_use(calls)
         kinds = {(call.model, call.operation) for call in calls}
         for name, about in list(self._unread.items()):
             if self.base and (about["model"], about["operation"]) in kinds:
@@ -94,18 +98,17 @@ class Records:
         texts = {call: self._texts[call] for call in calls if call in self._texts}
         if self.path and self.path.exists():
             with opened(self.path) as db:
-                found = {}
                 for call in {*calls} - texts.keys():
-                    key = key_of(call)
-                    for (text,) in db.execute("SELECT value FROM calls WHERE key = ?", (key,)):
-                        found[key] = texts[call] = text
-                _mark_used(db, found)
+                    query = "SELECT value FROM calls WHERE key = ?"
+                    for (text,) in db.execute(query, (key_of(call),)):
+                        texts[call] = text
         missing = [call for call in calls if call not in texts]
         if missing and self._strict:
             first = f"{missing[0].operation} by {missing[0].model}"
             raise RecordsError(
                 f"The records in {self.base} lack {len(missing)} calls that this run needs (the first "
-                f"is a {first}), and no model may be run in replay mode: run {REBUILD}."
+                f"is a {first}), and this run may ask no model: run `make reproduce`, which asks "
+                "them, then `make records`."
             )
         return [decode(texts[call]) if call in texts else None for call in calls]
 
@@ -118,13 +121,22 @@ class Records:
         rows = [(k, *call, text) for k, call, text in zip(keys, calls, texts, strict=True)]
         with opened(self.path) as db:
             db.executemany(INSERT, rows)
-            _mark_used(db, keys)
 
-    def forget_use(self, notebook: str) -> None:
-        """Delete a notebook's marks before its run, so that what it no longer calls is not exported."""
-        if self.path and self.path.exists():
-            with opened(self.path) as db:
-                db.execute("DELETE FROM used WHERE notebook = ?", (notebook,))
+
+def note_use(calls: Sequence[Call]) -> None:
+    """Append the keys of calls to the file FACTROBUST_USED, if that is set. The runner sets it: what a
+    notebook used up to its end is what `make records` exports for it."""
+    file = os.environ.get("FACTROBUST_USED")
+    if file:
+        keys = {key_of(call) for call in calls}
+        with open(file, "ab") as used:
+            used.write(b"".join(keys))
+
+
+def keys_in(file: Path) -> set[bytes]:
+    """The keys in a file that `note_use` wrote."""
+    content = file.read_bytes()
+    return {content[i : i + KEY_BYTES] for i in range(0, len(content), KEY_BYTES)}
 
 
 @contextmanager
@@ -149,31 +161,33 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         ) from error
 
 
-def _mark_used(db: sqlite3.Connection, keys: Iterable[bytes]) -> None:
-    notebook = os.environ.get("FACTROBUST_NOTEBOOK")
-    # A run of another profile makes other calls, which must not be exported.
-    if notebook and os.environ.get("FACTROBUST_PROFILE", "laptop") == "laptop":
-        marks = [(key, notebook) for key in keys]
-        db.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", marks)
-
-
 def places() -> tuple[Path, Path]:
     """The project's working file and its folder of committed records."""
     return paths.BUILD / "records" / "records.sqlite", paths.DATA / "records"
 
 
+def asked_again() -> Path:
+    """The working file of a run that asks everything again."""
+    return paths.BUILD / "records" / "again.sqlite"
+
+
 def open_records() -> Records:
-    """The store that the environment variable FACTROBUST_RECORDS names. Unset: the committed
-    records first, then the working file. "fresh": only the working file. "replay": only the
-    committed records. A process reads these once."""
-    return _shared(os.environ.get("FACTROBUST_RECORDS", ""), *places())
+    """The store that the environment variable FACTROBUST_RECORDS names.
+
+    Unset or "committed": the committed records first, then the working file. "fresh": only the working
+    file of a run that asks everything again. "replay": only the committed records. A process reads
+    these once.
+    """
+    return _shared(os.environ.get("FACTROBUST_RECORDS", "committed"), *places())
 
 
 @functools.cache
 def _shared(mode: str, working: Path, committed: Path) -> Records:
     if mode == "replay":
         return Records(None, committed, strict=True)
-    return Records(working, None if mode == "fresh" else committed)
+    if mode == "fresh":
+        return Records(asked_again())
+    return Records(working, committed)
 
 
 # -- asking the store, and computing what is missing -----------------------------------------------
@@ -232,7 +246,7 @@ def progress_file() -> Path:
 
 
 def tell(what: str) -> None:
-    """Let the runner show a line for what has no bar, such as loading weights."""
+    """Let the runner show a line, such as "loading"."""
     if progress_file().parent.is_dir():
         progress_file().write_text(f"{what}\n", encoding="utf-8")
 
@@ -241,28 +255,47 @@ def tell(what: str) -> None:
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
     """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
     notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
-    file = progress_file()
-    to_file = file.parent.is_dir()
-    shown: dict[str, Any] = {"leave": False}
-    if to_file:
-        shown = {"bar_format": PROGRESS_LINE, "mininterval": 1, "disable": False}
+    if progress_file().parent.is_dir():
+        yield _told(label, total)
+        return
     # tqdm.std, since the widgets of tqdm.auto make outputs differ from run to run.
-    with (
-        file.open("w", encoding="utf-8") if to_file else nullcontext(sys.stderr) as stream,
-        tqdm(total=total, desc=label, delay=QUIET_SECONDS, file=stream, **shown) as bar,
-    ):
+    with tqdm(total=total, desc=label, delay=QUIET_SECONDS, leave=False) as bar:
         yield bar.update
+
+
+def _told(label: str, total: int) -> Callable[[int], None]:
+    """An `advance(n)` that tells how far the work is, and from its second step on how long it will take.
+
+    What comes before the end of the first step is left out of the forecast: answers from the records
+    take no time, and the first batch waits until the model is loaded.
+    """
+    done = 0
+    began: tuple[int, float] | None = None  # what was done at the end of the first step, and when
+    tell(f"{label}: 0 of {total:,}")
+
+    def advance(n: int) -> None:
+        nonlocal done, began
+        done += n
+        line = f"{label}: {done:,} of {total:,}"
+        now = time.monotonic()
+        if began is None:
+            began = done, now
+        elif done > began[0]:
+            left = (total - done) * (now - began[1]) / (done - began[0])
+            line += f", {tqdm.format_interval(left)} left"
+        tell(line)
+
+    return advance
 
 
 # -- the committed records: parquet files of one model and operation each, and an index ------------
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """A folder's index: the `notebooks` that use the records, and for each of the `files` its model,
-    operation, number of calls and SHA-256."""
+    """A folder's index: for each of the `files` its model, operation, number of calls and SHA-256."""
     file = folder / INDEX
     if not file.is_file():
-        return {"schema": SCHEMA, "notebooks": [], "files": {}}
+        return {"schema": SCHEMA, "files": {}}
     try:
         index: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -277,14 +310,19 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 def read_texts(file: Path, sha256: str) -> dict[tuple[str, ...], str]:
     """The text of each value in a file, by call; RecordsError for another SHA-256."""
+    *fields, texts = read_columns(file, sha256, COLUMNS)
+    return dict(zip(zip(*fields, strict=True), texts, strict=True))
+
+
+def read_columns(file: Path, sha256: str, columns: Sequence[str]) -> list[list[str]]:
+    """Columns of a file of committed records; RecordsError for another SHA-256."""
     import pyarrow.parquet as pq
 
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise _damaged(file, "it does not match its checksum in the index")
-    table = pq.read_table(io.BytesIO(content)).select(COLUMNS).to_pydict()
-    *fields, texts = table.values()
-    return dict(zip(zip(*fields, strict=True), texts, strict=True))
+    table = pq.read_table(io.BytesIO(content), columns=list(columns))
+    return list(table.to_pydict().values())
 
 
 def _damaged(file: Path, why: str) -> RecordsError:
@@ -331,7 +369,7 @@ class LazyAlternatives(UserList[Any]):
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, UserList)):
         return "[" + ",".join(map(_text, value)) + "]"
     if isinstance(value, (str, bool, int)) or value is None:
         return json.dumps(value, ensure_ascii=False)

@@ -1,16 +1,23 @@
-"""Run the notebooks that are asked for, in order, and say what moved.
+"""Run the notebooks, ask a sample of the recorded answers again, and say what moved.
+
+The notebooks take their answers from the committed records; what these lack is asked of the models.
+Then a random share of the records (--ask) is asked again, to see whether they are what the models say.
+With --ask 1 the notebooks themselves ask everything again, and with --ask 0 nothing is asked at all.
 
 Everything that a notebook makes is put in place at its end, or nothing is. A model call that was computed
 is recorded at once, so a run that was interrupted goes on where it was.
 """
 
 import argparse
+import json
 import logging
+import secrets
 import shutil
 import signal
 import sys
 import threading
 import time
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
@@ -27,15 +34,22 @@ from nbformat import NotebookNode
 from tqdm.std import tqdm
 
 from factrobust.models.cluster import cluster
-from factrobust.models.records import Records, RecordsError
-from factrobust.paths import ROOT
-from factrobust.reproduce import forks
-from factrobust.reproduce.compare import differences, held_by_git, present
-from factrobust.reproduce.notebook import kernel_environment, normalise, read_canonical, to_text
+from factrobust.models.records import Records, asked_again, places
+from factrobust.paths import ROOT, write_atomically
+from factrobust.reproduce import again, forks
+from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, present
+from factrobust.reproduce.notebook import (
+    USED,
+    kernel_environment,
+    normalise,
+    read_canonical,
+    to_text,
+)
 from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
 
 SHOW_SECONDS = 5  # between two lines of progress
-REPLAYED_AT_ONCE = 3  # notebooks; models that compute take all of a machine, one at a time
+AT_ONCE = 3  # notebooks whose answers are recorded; models that compute take all of a machine
+ASK = 0.02  # of the recorded answers: about three minutes on two cores
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("ConnectionError", "FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
 # Those of one notebook alone: of a model that cannot do what it needs, or of cases.
@@ -67,8 +81,9 @@ class Run:
     def __init__(self, mode: Mode, notebook: str, parameters: dict[str, Any]) -> None:
         self.mode, self.notebook, self.parameters = mode, notebook, parameters
         self.path = mode.root / notebook
-        self.out = mode.root / "build" / "running" / mode.name / Path(notebook).with_suffix("")
+        self.out = mode.root / "build" / "running" / mode.profile / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
+        self.cell = ""  # that is running: its number, and under which heading it stands
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = Manager(
@@ -83,11 +98,7 @@ class Run:
         (self.out / self.notebook).parent.mkdir(parents=True)
         try:
             source = read_canonical(self.path)
-            if self.mode.profile == LAPTOP and not self.mode.replay:
-                # The run marks anew which records it uses: those are what `make records` exports.
-                store = self.mode.root / "build" / "records" / "records.sqlite"
-                Records(store).forget_use(self.notebook)
-        except (ValueError, RecordsError) as error:
+        except ValueError as error:
             raise NotebookError(str(error)) from error
         result = self.out / self.notebook
         result.write_text(source, encoding="utf-8")
@@ -102,16 +113,19 @@ class Run:
         self.seconds = time.monotonic() - self.started
 
     def _run_cells(self, notebook: Path) -> NotebookNode:
-        failed = self.mode.root / "build" / "failed" / self.mode.name / self.notebook
+        failed = self.mode.root / "build" / "failed" / self.mode.profile / self.notebook
         failed.parent.mkdir(parents=True, exist_ok=True)
         failed.unlink(missing_ok=True)  # of an earlier run
         import papermill  # slow, so while the first kernels start
+
+        from factrobust.reproduce import cells
 
         try:
             run_sync(self.manager.start_kernel)(cwd=str(self.path.parent), env=self.environment)
             how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
             # Saved at its end: twice a cell takes longer than many a cell once there are figures.
             how |= {"request_save_on_cell_execute": False, "progress_bar": False}
+            how |= {"engine_name": cells.ENGINE, "show": self.show_cell}
             node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
@@ -129,12 +143,20 @@ class Run:
         failed.unlink()
         return node
 
+    def show_cell(self, cell: str) -> None:
+        """A cell begins: what the one before told of its progress is over."""
+        self.cell = cell
+        (self.out / "progress.txt").unlink(missing_ok=True)
+
     def progress(self) -> str:
-        """How long it has run, and the last line that `progress_bar` wrote."""
-        file = self.out / "progress.txt"
-        lines = file.read_text("utf-8", errors="replace").splitlines() if file.exists() else []
-        elapsed = tqdm.format_interval(time.monotonic() - self.started) if self.started else ""
-        return f"{elapsed}  {lines[-1].strip() if lines else ''}".rstrip()
+        """How long it has run, in which cell it is, and what that last told of its progress."""
+        elapsed = tqdm.format_interval(time.monotonic() - self.started)
+        try:
+            told = (self.out / "progress.txt").read_text("utf-8").strip()
+        except FileNotFoundError:
+            told = ""
+        doing = ": ".join(filter(None, [self.cell, told])) or "starting"
+        return f"{elapsed}  {doing}"
 
     def kill(self) -> None:
         """End the kernel, if there is one, from another thread: `execute` then fails."""
@@ -142,12 +164,25 @@ class Run:
             run_sync(self.manager.signal_kernel)(signal.SIGKILL)
 
     def put_in_place(self) -> None:
-        """Move what was saved to the mode's place, each file in one step."""
+        """Move what was saved to the mode's place, each file in one step. Which calls the notebook made is
+        kept for `make records`, now that it has come to its end."""
+        if (self.out / USED).exists():
+            used = self.mode.root / "build" / "records" / "used" / f"{self.notebook}.{USED}"
+            used.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(used, (self.out / USED).read_bytes())
         for file in (path for path in self.out.glob("*/**/*") if path.is_file()):
             target = self.mode.place / file.relative_to(self.out)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
         shutil.rmtree(self.out)
+
+
+def at_work(runs: Sequence[Run]) -> str:
+    """A line about the notebooks that are running now, and how many have ended."""
+    now = [run for run in runs if run.started and not run.seconds]
+    told = [f"{Path(run.notebook).stem.partition('-')[0]} {run.progress()}" for run in now]
+    ended = sum(bool(run.seconds) for run in runs)
+    return f"{ended} of {len(runs)} done; {'; '.join(told)}"
 
 
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
@@ -179,7 +214,7 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
                 future = futures[run]
                 print(f"[{number}/{len(runs)}] {run.notebook}", flush=True)
                 while wait([future], timeout=SHOW_SECONDS).not_done:
-                    print(f"      {run.progress()[:90]}", flush=True)
+                    print(f"      {at_work(runs)}", flush=True)
                 try:
                     future.result()
                     if not run.seconds:  # it did not begin, since another failed
@@ -213,19 +248,19 @@ def _explain(error: Exception) -> str:
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
-    """Command line. Exit status: 0 done, 1 a notebook failed, 2 bad request, 130 stopped."""
+    """Command line. Exit status: 0 done, 1 a notebook failed or an answer differs, 2 bad request, 130
+    stopped."""
     options = _parser().parse_args(arguments)
-    mode = Mode(root.resolve(), options.profile, options.replay)
-    forks.use(kernel_environment(mode, "", mode.root / "build"))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    records = {0: "replay", 1: "fresh"}.get(options.ask, "committed")
+    mode = Mode(root.resolve(), options.profile, records)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         values = parameters(mode.root, mode.profile)
         wanted = {name: values[name] for name in find_notebooks(mode.root, options.only)}
-        if not wanted:
-            raise ValueError(f"No notebook under notebooks/ matches {options.only!r}.")
+        forks.use(kernel_environment(mode, "", mode.root / "build"))
         alone = FileLock(mode.root / "build" / "reproduce.lock", timeout=0)
         with alone, cluster(options.cluster, options.workers) as address:
-            return _run(replace(mode, cluster=address), wanted)
+            return _run(replace(mode, cluster=address), wanted, options.ask, options.seed)
     except KeyboardInterrupt:
         kept = "No result is half-done and every model call so far is recorded"
         print(f"\nStopped. {kept}: the same command goes on from here.")
@@ -235,25 +270,90 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         why = f"FAILED {error}\nIts results and those of later notebooks are as before."
     except Timeout:
         status = 2
-        why = "Another `make reproduce` or `make replay` is at work in this folder: wait for it."
+        why = "Another `make reproduce` is at work in this folder: wait for it."
     except (ValueError, OSError) as error:
         status, why = 2, str(error)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     print(why, file=sys.stderr)
     return status
 
 
-def _run(mode: Mode, wanted: dict[str, dict[str, Any]]) -> int:
-    held = held_by_git(mode.root)
-    before = present(mode.root) if held is None else held
-    left_out = run_all(mode, wanted, REPLAYED_AT_ONCE if mode.replay else 1)
-    if mode.place == mode.root:
-        against = "the state before" if held is None else "what git holds"
-        print("\n".join(differences(before, present(mode.root), against)))
-    else:
+def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int) -> int:
+    """Run the notebooks, ask again, report; the exit status."""
+    # Of other profiles no answers are recorded: their models take all of a machine.
+    recorded = mode.profile == LAPTOP and mode.records != "fresh"
+    left_out = run_all(mode, wanted, AT_ONCE if recorded else 1)
+    different = False
+    if mode.place != mode.root:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
+    else:
+        report = [f"Made anew: {_made(mode.root, wanted)}."]
+        if share > 0:
+            lines, different = _ask_again(mode, wanted, share, seed)
+            report += lines
+        try:
+            report += differences(held_by_git(mode.root), present(mode.root))
+        except NotHeldError as error:
+            report.append(str(error))
+        print("\n".join(report))
     if left_out:
         print(f"Left out, for the reasons above: {', '.join(left_out)}.", file=sys.stderr)
-    return int(bool(left_out))
+    return int(bool(left_out) or different)
+
+
+def _made(root: Path, notebooks: Collection[str]) -> str:
+    """ "48 notebooks, 120 tables and 110 figures with 85,399 numbers"."""
+    made = [path for path in sorted((root / "figures").rglob("*.json")) if _by(path, notebooks)]
+    figures = sum(path.with_suffix(".png").exists() for path in made)
+    return f"{len(notebooks)} notebooks, {len(made) - figures} tables and {figures} figures"
+
+
+def _by(about: Path, notebooks: Collection[str]) -> bool:
+    return json.loads(about.read_text("utf-8"))["notebook"] in notebooks
+
+
+def _ask_again(
+    mode: Mode, notebooks: Collection[str], share: float, seed: int
+) -> tuple[list[str], bool]:
+    """Lines about the recorded answers that were asked again, and whether one came out different."""
+    _, committed = places()
+    total = again.count(committed, notebooks)
+    lines: list[str] = []
+    left_out: dict[str, str] = {}
+    if mode.records == "fresh":
+        asked = asked_again()
+        compared = again.compare_stores(committed, Records(asked), notebooks)
+        if asked.exists():
+            asked.replace(asked.with_name("asked.sqlite"))  # the next run asks anew
+    else:
+        drawn = again.draw(committed, share, seed, notebooks)
+        compared, left_out = again.ask_again(drawn, lambda line: print(f"      {line}", flush=True))
+        lines.append(f"Drawn at random: {share:.3g} of the records, by SEED={seed}.")
+    lines = [*again.summary(compared, total), *lines]
+    lines += [f"Not asked again: {name} ({why})." for name, why in left_out.items()]
+    file = mode.root / "build" / "asked-again.csv"
+    again.save(compared, file)
+    different = again.worst(compared)
+    if different:
+        [first, *_] = different
+        call = first.recorded.call
+        lines.append(
+            f"{len(different):,} recorded answers are NOT what the models say now. The first is a "
+            f"{call.operation} by {call.model} for {first.recorded.notebook}: {call.prompt[-60:]!r} "
+            f"was answered by {again.words(first.recorded.value)!r}, and now by "
+            f"{again.words(first.now)!r} (largest difference {first.difference:.3g}). All are in "
+            f"{file.relative_to(mode.root)}."
+        )
+    return lines, bool(different)
+
+
+def share_of(text: str) -> float:
+    """A share from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share: give a number from 0 to 1")
+    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -262,8 +362,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=name, description=__doc__, formatter_class=form)
     option = parser.add_argument
     option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
-    option("--replay", action="store_true", help="take model calls from the committed records")
-    option("--only", default="*", metavar="GLOB", help="only notebooks whose path matches")
+    option("--ask", type=share_of, default=ASK, metavar="SHARE", help="0: nothing, 1: everything")
+    drawn_by = "the sample that is asked again; at random if it is not given"
+    option("--seed", type=int, default=secrets.randbelow(1_000_000), metavar="N", help=drawn_by)
+    option("--only", default="*", metavar="NAME", help="1.2, 1-decoding, or a glob of paths")
     on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
     option("--cluster", nargs="?", const="local", metavar="ADDRESS", help=on_workers)
     started = "processes that --cluster starts (default: one a core, four at most; one with a GPU)"

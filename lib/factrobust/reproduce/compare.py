@@ -13,13 +13,14 @@ import tarfile
 from collections.abc import Mapping
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?!\w)")
 ROUNDING = 0.01  # relative; what was seen of other processors stays below
 FOLDERS, ENDINGS = ("figures", "notebooks"), (".csv", ".json", ".ipynb")
+REMEDY = "Work in a clone of the repository, made with git."
 SHOWN = 8  # lines of a list before "and 5 more"
 
 
@@ -70,21 +71,34 @@ def present(root: Path) -> dict[str, str]:
     return {name: path.read_text("utf-8") for name, path in texts.items()}
 
 
-def held_by_git(root: Path) -> dict[str, str] | None:
-    """The same as git would commit them now; None without git, or where a folder is not in it."""
+class NotHeldError(RuntimeError):
+    """Git cannot say what it holds, so there is nothing to compare with."""
+
+
+def held_by_git(root: Path) -> dict[str, str]:
+    """The same as git would commit them now. NotHeldError without git, outside of a clone, where git
+    does not trust the folder's owner, or where a folder is not in it."""
     git = ["git", "-C", str(root)]
-    how: dict[str, Any] = {"check": True, "capture_output": True}
     try:
-        tree = subprocess.run([*git, "write-tree"], **how).stdout.decode().strip()
-        archive = subprocess.run([*git, "archive", tree, *FOLDERS], **how).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
+        tree = _output([*git, "write-tree"]).decode().strip()
+        archive = _output([*git, "archive", tree, *FOLDERS])
+    except FileNotFoundError:
+        raise NotHeldError(f"Nothing is compared: git is not installed. {REMEDY}") from None
+    except subprocess.CalledProcessError as error:
+        [reason, *_] = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+        owner = f"git config --global --add safe.directory '{root}'"
+        remedy = f"Let git read this folder: {owner}." if "dubious" in reason else REMEDY
+        raise NotHeldError(f"Nothing is compared: git says {reason!r}. {remedy}") from None
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         named = {f.name: files.extractfile(f) for f in files if f.name.endswith(ENDINGS)}
         return {name: file.read().decode() for name, file in named.items() if file}
 
 
-def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) -> list[str]:
+def _output(command: list[str]) -> bytes:
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """What a reader should know of the differences between the tables of two versions of `present`."""
     both = sorted(path for path in old.keys() & new.keys() if path.endswith(".csv"))
     tables = {path: compare_tables(new[path], old[path]) for path in both}
@@ -92,7 +106,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str], against: str) ->
     numbers = sum(table.numbers for table in tables.values())
     end = "; the largest moves:" if moves else "."
     moved = f"{len(moves) or 'No'} number{'s' * (len(moves) > 1)} moved by more than {RTOL:g}"
-    lines = [f"Compared with {against}: {numbers:,} numbers in {len(tables)} tables."]
+    lines = [f"Compared with what git holds: {numbers:,} numbers in {len(tables)} tables."]
     lines += [f"{moved} (relative){end}"]
     lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
     lines += [meaning(max(move for move, *_ in moves))] if moves else []

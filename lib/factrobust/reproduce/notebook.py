@@ -14,8 +14,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from factrobust.paths import write_atomically
-from factrobust.reproduce.profiles import Mode
+from factrobust.reproduce.profiles import LAPTOP, Mode
 
+USED = "used"  # the file of the calls that a notebook made, in the folder of its run
 INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL_METADATA = {"tags", "jupyter", "editable", "slideshow"}
@@ -38,18 +39,21 @@ def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
     """Environment of a kernel: the same under `make reproduce`, nbval and on any machine.
 
     The library reads FACTROBUST_OUT (absolute folder that stands in for the root when figures and
-    tables are saved), FACTROBUST_RECORDS ("fresh" or "replay"), FACTROBUST_NOTEBOOK (path relative
-    to the root), FACTROBUST_PROFILE and FACTROBUST_CLUSTER (a scheduler's address, or empty).
+    tables are saved), FACTROBUST_RECORDS (`Mode.records`), FACTROBUST_USED (a file for the keys of the
+    calls that the notebook makes, or empty), FACTROBUST_NOTEBOOK (path relative to the root) and
+    FACTROBUST_CLUSTER (a scheduler's address, or empty).
     """
     settings = mode.root / "build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
     settings.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(settings, IPYTHON.encode())
     path = [str(mode.root / "lib"), os.environ.get("PYTHONPATH")]
+    # Another profile makes other calls, which are not exported; a replay cannot make new ones.
+    noting = mode.profile == LAPTOP and mode.records != "replay"
     return os.environ | {
         "FACTROBUST_NOTEBOOK": notebook,
         "FACTROBUST_OUT": str(out.resolve()),
-        "FACTROBUST_RECORDS": "replay" if mode.replay else "fresh",
-        "FACTROBUST_PROFILE": mode.profile,
+        "FACTROBUST_RECORDS": mode.records,
+        "FACTROBUST_USED": str(out.resolve() / USED) if noting else "",
         "FACTROBUST_CLUSTER": mode.cluster or "",
         "IPYTHONDIR": str(settings.parents[1]),  # no user's settings reach a notebook
         "JUPYTER_PREFER_ENV_PATH": "1",  # not a "python3" kernel that a user installed for himself

@@ -43,17 +43,15 @@ class Mode:
 
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
     figures and tables; every other profile writes to build/<profile>/.
+
+    `records` says where answers come from, as `models.records.open_records` reads it: "committed" (a
+    missing one is asked of the model), "fresh" (all are asked again), "replay" (none may be missing).
     """
 
     root: Path
     profile: str = LAPTOP
-    replay: bool = False  # from the committed records
+    records: str = "committed"
     cluster: str | None = None  # the address of a scheduler whose workers compute
-
-    @property
-    def name(self) -> str:
-        """Of the folders of this mode's work under build/."""
-        return f"{self.profile}-replay" if self.replay else self.profile
 
     @property
     def place(self) -> Path:
@@ -62,12 +60,20 @@ class Mode:
 
 
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
-    """Paths, relative to the root, of the notebooks in the order in which they run. The glob `only` is
-    matched with the whole path. Those of NOT_RUN wait for a reader."""
+    """Paths, relative to the root, of the notebooks in the order in which they run.
+
+    `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob over
+    whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a reader.
+    """
     paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
     hidden = (p for p in paths if any(part.startswith(".") or part in NOT_RUN for part in p.parts))
-    shown = {p.as_posix() for p in paths} - {p.as_posix() for p in hidden}
-    return [notebook for notebook in sorted(shown) if fnmatchcase(notebook, only)]
+    shown = sorted({p.as_posix() for p in paths} - {p.as_posix() for p in hidden})
+    globs = [only, f"{only}*.ipynb", f"*/{only}-*", f"*/{only}/*", f"*/{only}.ipynb", f"*/{only}"]
+    found = [name for name in shown if any(fnmatchcase(name, glob) for glob in globs)]
+    if shown and not found:
+        names = [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in shown]
+        raise ProfileError(f"No notebook is called {only!r}: there are {', '.join(names)}.")
+    return found
 
 
 def parameters(root: Path, profile: str) -> dict[str, dict[str, Any]]:

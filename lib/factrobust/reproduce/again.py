@@ -1,0 +1,341 @@
+"""Are the recorded answers what the models say? A random sample of them is asked again.
+
+Everything that determines an answer is in its record, so any record can be asked again by itself. The
+sample is drawn by notebook, model and operation: of each, the same share.
+"""
+
+import gc
+import itertools
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from factrobust.models.interface import Job, Model, ModelError, to_record
+from factrobust.models.load import FILE, load_model, read_settings
+from factrobust.models.records import (
+    COLUMNS,
+    NOTEBOOKS,
+    Call,
+    Records,
+    decode,
+    encode,
+    read_columns,
+    read_index,
+)
+from factrobust.models.sentences import MINILM, Encoder
+from factrobust.together.damage import Damage, apply
+
+# Another kind of processor adds the same numbers in another order. With all answers asked again on one
+# without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by at most
+# 0.004 (at t = 0.01, which multiplies what the logits moved by a hundred). A hundredth is above these
+# and still means that a probability is the same to one per cent.
+TOLERANCE = 0.01
+SAME = ("equal", "close", "near tie")
+# Operations that train a network first: one question of them costs as much as all.
+TRAINED = {
+    "classify": "its classifier is trained for half a minute first",
+    "training": "it is a training, whose rounding grows with every step",
+}
+OF_REQUEST = ("answer", "temperature")  # of a call's parameters; the others are a job's settings
+SHOW_SECONDS = 5
+AT_ONCE = 10_000  # records that are compared
+
+
+class Recorded(NamedTuple):
+    """A committed answer."""
+
+    call: Call
+    notebook: str  # the first that uses it
+    value: Any
+
+
+class Compared(NamedTuple):
+    """A recorded answer, and what the model said now."""
+
+    recorded: Recorded
+    now: Any
+    verdict: str  # "equal", "close", "near tie", "other words" or "other numbers"
+    difference: float  # the largest of two log-probabilities (or cosines); infinite for other words
+
+
+# -- which records ---------------------------------------------------------------------------------
+
+
+def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> list[Recorded]:
+    """A random sample of the committed answers in `folder` that these notebooks use.
+
+    Of each notebook, model and operation the same share is drawn, rounded up. An answer that several
+    notebooks use belongs to the first of them. Equal seeds draw the same.
+    """
+    files = read_index(folder)["files"]
+    strata: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
+    for name, about in files.items():
+        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
+        for row, used_by in enumerate(users):
+            wanted = [notebook for notebook in used_by.split("\n") if notebook in notebooks]
+            if wanted:
+                stratum = min(wanted), about["model"], about["operation"]
+                strata.setdefault(stratum, []).append((name, row))
+    generator = np.random.default_rng(seed)
+    drawn: dict[str, dict[int, str]] = {}  # file -> row -> notebook
+    for (notebook, _, _), places in sorted(strata.items()):
+        size = math.ceil(share * len(places) - 1e-9)  # 0.02 * 50 is 1, whatever its last digit
+        for i in generator.choice(len(places), size=size, replace=False):
+            name, row = places[i]
+            drawn.setdefault(name, {})[row] = notebook
+    found = []
+    for name, rows in drawn.items():
+        columns = read_columns(folder / name, files[name]["sha256"], COLUMNS)
+        for row, notebook in sorted(rows.items()):
+            *call, text = (column[row] for column in columns)
+            found.append(Recorded(Call(*call), notebook, decode(text)))
+    return found
+
+
+def count(folder: Path, notebooks: Collection[str]) -> int:
+    """How many committed answers these notebooks use."""
+    wanted, total = set(notebooks), 0
+    for name, about in read_index(folder)["files"].items():
+        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
+        total += sum(not wanted.isdisjoint(used_by.split("\n")) for used_by in users)
+    return total
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+@cache
+def names_of_models() -> dict[str, str]:
+    """The name of each model with pinned weights, by the first word of its fingerprint."""
+    lines = read_settings(FILE).items()
+    return {f"sha256:{line.sha256[:16]}": name for name, line in lines if line.sha256}
+
+
+def name_of(fingerprint: str) -> str:
+    """What a reader calls the model of a fingerprint: "gemma-3-270m round 4"."""
+    identity, _, *changed = fingerprint.split()
+    if fingerprint == Encoder().fingerprint:
+        return MINILM
+    return " ".join([names_of_models().get(identity, identity), *changed])
+
+
+def load(fingerprint: str) -> Model | Encoder:
+    """The model of a fingerprint, such as "sha256:a5fd3b62230aa5ec float32 round 4". ModelError if it
+    cannot be had here."""
+    if fingerprint == Encoder().fingerprint:
+        return Encoder()
+    identity, dtype, *changed = fingerprint.split()
+    name = names_of_models().get(identity)
+    if name is None:
+        raise ModelError(f"no model in data/models.csv has the fingerprint {fingerprint}")
+    change = None
+    if changed:
+        way, dose, *rest = changed
+        damage = Damage(way, float(dose), int(rest[1]) if rest else 0)
+        change = damage.label, partial(apply, damage=damage)
+    model = load_model(name, dtype=dtype, change=change)
+    if model.fingerprint != fingerprint:
+        raise ModelError(f"{name} is {model.fingerprint} here, and was {fingerprint}")
+    return model
+
+
+def ask_again(
+    drawn: Iterable[Recorded],
+    show: Callable[[str], None],
+    load: Callable[[str], Model | Encoder] = load,
+) -> tuple[list[Compared], dict[str, str]]:
+    """What the models say now, and the reasons why some models or operations were left out.
+
+    Each model is loaded once. `show` is told every five seconds how far it is.
+    """
+    drawn = list(drawn)
+    left_out = {r.call.operation: TRAINED[r.call.operation] for r in drawn if _trained(r)}
+    wanted = [recorded for recorded in drawn if not _trained(recorded)]
+    wanted.sort(key=lambda recorded: recorded.call)
+    compared: list[Compared] = []
+    work = sum(map(_work, wanted))
+    done, started = 0.0, time.monotonic()
+    told = started
+    for fingerprint, group in itertools.groupby(wanted, key=lambda recorded: recorded.call.model):
+        records = list(group)
+        name = name_of(fingerprint)
+        show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
+        try:
+            for recorded, now in _asked(load(fingerprint), records):
+                compared.append(Compared(recorded, now, *compare(recorded.value, now)))
+                done += _work(recorded)
+                if time.monotonic() > told + SHOW_SECONDS:
+                    told = time.monotonic()
+                    left = (told - started) * (work / done - 1)
+                    of = f"{len(compared):,} of {len(wanted):,} answers"
+                    show(f"asking again: {of}, {name}, {left:.0f} s left")
+        except ModelError as error:
+            left_out[name] = str(error)
+        gc.collect()  # before the next one takes its memory
+    return compared, left_out
+
+
+def _work(recorded: Recorded) -> float:
+    """About what an answer costs: the model's parameters, and some for each token that has nothing to do
+    with them, times the characters that are read and written."""
+    name = names_of_models().get(recorded.call.model.split()[0], "")
+    settings = read_settings(FILE).get(name)
+    parameters = settings.parameters if settings else 0
+    asked = json.loads(recorded.call.parameters)
+    written = 4 * asked.get("max_new_tokens", 0) * asked.get("n", 1)
+    return (parameters + 1e7) * (len(recorded.call.prompt) + written)
+
+
+def _trained(recorded: Recorded) -> bool:
+    return recorded.call.operation in TRAINED
+
+
+def _asked(model: Model | Encoder, records: list[Recorded]) -> Iterator[tuple[Recorded, Any]]:
+    """The records of one model, and what it says now, as a record would hold it."""
+    if isinstance(model, Encoder):
+        cosines = model.similarity([json.loads(recorded.call.prompt) for recorded in records])
+        yield from zip(records, cosines.tolist(), strict=True)
+        return
+    jobs: dict[tuple[str, str], tuple[list[Recorded], list[dict[str, Any]]]] = {}
+    for recorded in records:
+        parameters = json.loads(recorded.call.parameters)
+        request = {"prompt": recorded.call.prompt}
+        request |= {key: parameters.pop(key) for key in OF_REQUEST if key in parameters}
+        alike = jobs.setdefault((recorded.call.operation, json.dumps(parameters)), ([], []))
+        alike[0].append(recorded)
+        alike[1].append(request)
+    for (operation, settings), (asked, requests) in jobs.items():
+        for positions, values in model.answer(Job(operation, requests, json.loads(settings))):
+            for position, value in zip(positions, values, strict=True):
+                yield asked[position], decode(encode(to_record(value)))
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+def compare(recorded: Any, now: Any) -> tuple[str, float]:
+    """The verdict on what was said now, and the largest difference of two numbers.
+
+    A greedy answer that differs is a near tie if, where it first does, the record has both words as
+    equally likely within TOLERANCE: rounding may turn it.
+    """
+    difference = _gap(_numbers_of_tops(recorded), _numbers_of_tops(now))
+    if difference == 0:
+        return "equal", 0.0
+    if difference <= TOLERANCE:
+        return "close", difference
+    if math.isfinite(difference):
+        return "other numbers", difference
+    return ("near tie" if _near_tie(recorded, now) else "other words"), difference
+
+
+def _numbers_of_tops(value: Any) -> Any:
+    """A greedy answer's likeliest tokens without their names: two that are equally likely may have
+    changed places."""
+    if isinstance(value, dict) and "top_logprobs" in value:
+        return value | {"top_logprobs": [[p for _, p in at] for at in value["top_logprobs"]]}
+    return value
+
+
+def _gap(recorded: Any, now: Any) -> float:
+    """The largest difference of two floats in nested values; infinite if anything else differs."""
+    if isinstance(recorded, float) and isinstance(now, float):
+        return 0.0 if recorded == now else abs(recorded - now)
+    if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
+        return max((_gap(recorded[key], now[key]) for key in recorded), default=0.0)
+    if isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
+        return max(map(_gap, recorded, now), default=0.0)
+    return 0.0 if recorded == now else math.inf
+
+
+def _near_tie(recorded: Any, now: Any) -> bool:
+    if not (isinstance(recorded, dict) and isinstance(now, dict)):
+        return False
+    pairs = zip(recorded["token_ids"], now["token_ids"], strict=False)
+    place = next((i for i, (old, new) in enumerate(pairs) if old != new), None)
+    tops = recorded.get("top_logprobs") or []
+    if place is None or place >= len(tops) or not now.get("top_logprobs"):
+        return False
+    before = dict(tops[place])
+    said = now["top_logprobs"][place][0][0]
+    likeliest = tops[place][0][1]
+    return said in before and likeliest - before[said] <= TOLERANCE
+
+
+def compare_stores(folder: Path, asked: Records, notebooks: Collection[str]) -> list[Compared]:
+    """Every committed answer that these notebooks use and that `asked` holds, too, compared."""
+    found = []
+    everything = [r for r in draw(folder, 1.0, 0, notebooks) if not _trained(r)]
+    for low in range(0, len(everything), AT_ONCE):
+        batch = everything[low : low + AT_ONCE]
+        values = asked.get([recorded.call for recorded in batch])
+        for recorded, now in zip(batch, values, strict=True):
+            if now is not None:
+                found.append(Compared(recorded, now, *compare(recorded.value, now)))
+    return found
+
+
+# -- what a reader learns --------------------------------------------------------------------------
+
+
+def summary(compared: list[Compared], total: int) -> list[str]:
+    """Sentences about a sample of `total` recorded answers."""
+    counts = Counter(each.verdict for each in compared)
+    same = sum(counts[verdict] for verdict in SAME)
+    largest = max((each.difference for each in compared if each.verdict == "close"), default=0.0)
+    lines = [
+        f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the same: "
+        f"{counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "
+        f"log-probability (the largest difference is {largest:.2g}), {counts['near tie']:,} near "
+        "ties that rounding turned."
+    ]
+    if same == len(compared) < total and compared:
+        lines.append(
+            f"Had {detectable(len(compared), total):,} recorded answers been wrong, this sample would "
+            "have shown one with a probability of 95%."
+        )
+    return lines
+
+
+def detectable(drawn: int, total: int) -> int:
+    """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability of
+    at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
+    return math.ceil(math.log(0.05) / math.log(1 - drawn / total))
+
+
+def words(value: Any) -> Any:
+    """What a record says, as short as it can be shown."""
+    if isinstance(value, dict):
+        return value.get("text", value)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [each["text"] for each in value]
+    return value
+
+
+def worst(compared: list[Compared]) -> list[Compared]:
+    """Those that did not come out the same, the largest differences first."""
+    different = [each for each in compared if each.verdict not in SAME]
+    return sorted(different, key=lambda each: -each.difference)
+
+
+def save(compared: list[Compared], file: Path) -> None:
+    """All that did not come out the same, and near ties, as a CSV: a row a call."""
+    rows: list[dict[str, Any]] = []
+    for each in compared:
+        if each.verdict in ("equal", "close"):
+            continue
+        call = each.recorded.call._asdict()
+        said = {"recorded": encode(each.recorded.value), "now": encode(each.now)}
+        about = {"notebook": each.recorded.notebook, "verdict": each.verdict}
+        rows.append({**about, "difference": each.difference, **call, **said})
+    columns = ["notebook", "verdict", "difference", *Call._fields, "recorded", "now"]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows, columns=columns).to_csv(file, index=False, lineterminator="\n")
