@@ -42,12 +42,12 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    """The folder of the book, and the processor's seconds that it took, Sphinx's among them."""
+    """The folder of the book's pages."""
     for package in ("sphinx", "myst_nb", "sphinx_book_theme", "latex2mathml"):
         pytest.importorskip(package, reason=f"{package} is in the extra 'book'")
-    folder, start = tmp_path_factory.mktemp("book"), sum(os.times()[:4])
+    folder = tmp_path_factory.mktemp("book")
     assert module("build").main(folder) == 0  # with a warning it is 1
-    return folder / "html", sum(os.times()[:4]) - start
+    return folder / "html"
 
 
 @pytest.fixture(scope="module")
@@ -98,15 +98,13 @@ def test_every_slider_moves_figure_and_number(browser, pages, name, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
-    folder, seconds = book
-    assert seconds < 60
-    for page in folder.rglob("*.html"):
+def test_the_book_is_built_without_a_link_that_it_needs(book):
+    for page in book.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         needed = re.findall(r'<(?:script[^>]*src|link[^>]*href|img[^>]*src)="(https?:[^"]+)"', text)
         assert needed == [], page
-    assert (folder / "searchindex.js").exists()
-    assert "Nairobi" in (folder / "notebooks" / "0-start-here.html").read_text(encoding="utf-8")
+    assert (book / "searchindex.js").exists()
+    assert "Nairobi" in (book / "notebooks" / "0-start-here.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
@@ -114,7 +112,7 @@ def test_the_book_is_built_in_a_minute_without_a_link_that_it_needs(book):
     "name", ["index", "explorables", "notebooks/glossary", "notebooks/course/week-1"]
 )
 def test_the_book_opens_in_a_browser(book, browser, name, width):
-    with opened(browser, (book[0] / f"{name}.html").as_uri(), width) as page:
+    with opened(browser, (book / f"{name}.html").as_uri(), width) as page:
         assert page.locator("article h1").first.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 

