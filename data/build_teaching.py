@@ -9,8 +9,6 @@ what the columns mean.
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,12 +23,6 @@ ALWAYS = ("capital/kenya", "head_of_state/united-states/barack-obama", "director
 Table = pd.DataFrame
 
 
-def study_of(kind: Callable[..., Any], **parameters: Any) -> Any:
-    """A room's study with the parameters of its notebooks."""
-    given = {"models": MODELS, "seed": 0, "n_boot": 200} | parameters
-    return kind(given | {"__annotations__": dict.fromkeys(given)})
-
-
 def drawn(names: pd.Series, n: int) -> list[str]:
     """At most n of the different names, by a hash; those of ALWAYS first."""
     different = sorted(set(names), key=lambda name: (name not in ALWAYS, draws.hash48(name)))
@@ -43,8 +35,7 @@ def temperature(n: int = 900) -> dict[str, Table]:
     from factrobust import decoding
     from factrobust.decoding import metrics, probe
 
-    how = {"data": ["embedded"], "n_questions": n, "n_known": 50, "n_samples": 10}
-    study = study_of(decoding.Study, **how)
+    study = decoding.Study(models=MODELS, data=["embedded"], n_questions=n, seed=0)
     broken = metrics.exact_breaking(probe.curves(study.known))
     rows = study.marked.merge(broken, on=metrics.KEY, how="left")
     rows["tokens"], rows["logprob"] = rows["logprobs"].map(len), rows["logprobs"].map(sum)
@@ -75,8 +66,15 @@ def years(n: int = 281) -> dict[str, Table]:
     """years: log P of the object of some dated facts under each year asked for."""
     from factrobust import time
 
-    how = {"data": "embedded", "n_facts": n, "n_fine": min(48, n), "n_correct": 3, "n_incorrect": 3}
-    study = study_of(time.Study, **how)
+    study = time.Study(
+        models=MODELS,
+        data="embedded",
+        n_facts=n,
+        n_fine=min(48, n),
+        n_correct=3,
+        n_incorrect=3,
+        seed=0,
+    )
     rows = study.scores[study.scores["precision"] == "year"]
     sides = rows.assign(before=rows["alpha"] < 0).query("label == 'incorrect'")
     full = sides.groupby("fact_id")["before"].nunique() == 2  # dates on both sides
@@ -91,8 +89,15 @@ def wordings(n: int = 480) -> dict[str, Table]:
     """groups: what may predict a right answer. wordings: of some facts the answer to each wording."""
     from factrobust import wording
 
-    how = {"data": "embedded", "n_facts": n, "n_samples": 10, "max_new_tokens": 20}
-    study = study_of(wording.Study, **how, sentence_encoder="all-MiniLM-L6-v2", nli_model="")
+    study = wording.Study(
+        models=MODELS,
+        data="embedded",
+        n_facts=n,
+        n_samples=10,
+        max_new_tokens=20,
+        sentence_encoder="all-MiniLM-L6-v2",
+        seed=0,
+    )
     columns = "model group_id relation correct accuracy scons cert agreement logprob"
     names = study.marked[["group_id", "relation"]].drop_duplicates()
     few = [name for _, part in names.groupby("relation") for name in drawn(part["group_id"], 5)]
@@ -111,8 +116,7 @@ def contexts(n: int = 80) -> dict[str, Table]:
     """contexts: facts with a true, an irrelevant and a false context, and where each answer came from."""
     from factrobust import context
 
-    how = {"data": "embedded", "n_asked": 240, "n_contexts": 2, "n_facts": n}
-    marked = study_of(context.KnownContexts, **how).marked
+    marked = context.KnownContexts(models=MODELS, data="embedded", n_facts=n, seed=0).marked
     answers = {"parametric": "memory", "counterfactual": "stated", "contextual": "answer"}
     columns = (
         "model question_id question context sentence memory stated answer source p0 p1 p2 p3 p4"

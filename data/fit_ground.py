@@ -20,6 +20,7 @@ import numpy as np
 
 from factrobust import context
 from factrobust.context import attribution, grounding
+from factrobust.datasets import named
 
 PARAMETERS = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "n_facts": 60, "seed": 0}
 
@@ -32,8 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=grounding.FILE, help="the file to write")
     given = parser.parse_args(arguments)
     about = PARAMETERS | {"models": given.models, "n_facts": given.facts}
-    cases = context.Passages(about | {"__annotations__": about}).cases
-    cases = cases[cases["defined"]]
+    study = context.Passages(
+        models=given.models, data=named.EMBEDDED, n_facts=given.facts, seed=PARAMETERS["seed"]
+    )
+    cases = study.cases[study.cases["defined"]]
     about |= {"cases": len(cases), "from_context": int(cases["from_context"].sum())}
     fits = {name: attribution.fit(cases, names) for name, names in grounding.FITTED.items()}
     about["detectors"] = {k: {x: round(b, 6) for x, b in fit.items()} for k, fit in fits.items()}

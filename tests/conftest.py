@@ -36,13 +36,12 @@ smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="sess
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A function for a notebook's variables, annotated parameters and others; records are replayed."""
+    """A function for a notebook's parameters, which a study takes; records are replayed."""
     monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
 
     def variables(**parameters):
         models = ["gemma-3-270m", "smollm2-135m-instruct"]
-        parameters = {"models": models, "seed": 0} | parameters
-        return parameters | {"__annotations__": dict.fromkeys(parameters), "columns": ["not one"]}
+        return {"models": models, "seed": 0} | parameters
 
     return variables
 

@@ -48,7 +48,8 @@ def root(tmp_path, monkeypatch):
     git(root, "add", ".")
     git(root, "commit", "-qm", "first")
     monkeypatch.setattr(paths, "ROOT", root)
-    monkeypatch.setattr(paths, "files_read", {})
+    monkeypatch.setattr(paths, "files_read", [])
+    monkeypatch.setattr(paths, "files_of_modules", [])
     monkeypatch.setenv("FACTROBUST_NOTEBOOK", NOTEBOOK)
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "staged"))
     return root

@@ -1,29 +1,75 @@
 """What all studies share: parameters, provenance, estimates that draw whole clusters."""
 
+import ast
 import inspect
+import json
 
+import nbformat
 import pandas as pd
 import pytest
 
-from factrobust import decoding
+from factrobust import decoding, paths, time
 from factrobust import study as shared
+from factrobust.datasets.facts import load_facts
+from factrobust.datasets.world import load_world
 from factrobust.models.records import RecordsError
+from factrobust.paths import ROOT
+from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
 
 def embedded(notebook, **parameters):
     given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
-    return decoding.Study(notebook(**given | parameters))
+    return decoding.Study(**notebook(**given | parameters))
 
 
-def test_parameters_are_the_annotated_variables_and_models_are_apart(notebook):
-    study = embedded(notebook)
+def test_parameters_are_what_was_given_and_models_are_apart(notebook):
+    study = embedded(notebook, types=None, other_parameters={"n_formats": 7, "results": ""})
     sizes = {"n_questions": 30, "n_known": 3, "n_samples": 10}
-    assert study.parameters == {"seed": 0, "data": ["embedded"]} | sizes
+    others = {"n_formats": 7, "results": ""}
+    assert study.parameters == {"seed": 0, "data": ["embedded"]} | sizes | others
     assert [model.name for model in study.models] == [GEMMA, SMOLLM]
-    about = {"parameters": study.parameters, "models": study.models}
-    assert study.about == about
+    assert study.about["parameters"] == study.parameters
+    assert study.about["models"] == study.models
+
+
+def test_a_study_names_the_parameter_that_it_lacks(notebook):
+    sizes = {"n_facts": 7, "n_fine": 2, "n_correct": 3, "n_incorrect": 3}
+    study = time.Study(**notebook(models=[], data="embedded", **sizes))
+    with pytest.raises(
+        ValueError, match=r"^time\.Study was made without n_around.*n_around=\.\.\."
+    ):
+        _ = study.at_boundaries
+    with pytest.raises(TypeError, match="n_fact"):
+        time.Study(**notebook(models=[], data="embedded", n_fact=7))
+
+
+def argument_names(notebook):
+    """The names that a notebook's first study is given: its arguments, and keys of a dict among them."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    code = (ast.parse(cell.source) for cell in cells if cell.cell_type == "code")
+    calls = (node for tree in code for node in ast.walk(tree) if isinstance(node, ast.Call))
+    kinds = ("Study", "Training", "Successions", "KnownContexts", "Passages")
+    study = next(call for call in calls if ast.unparse(call.func).split(".")[-1] in kinds)
+    for argument in study.keywords:
+        if isinstance(argument.value, ast.Dict):
+            yield from (ast.literal_eval(key) for key in argument.value.keys)
+        else:
+            yield argument.arg
+
+
+WITHOUT = {
+    "notebooks/6-together/6.5-a-card-for-any-model.ipynb",  # compares cards, and has no study
+    "notebooks/6-together/6.6-everything-that-was-asked.ipynb",  # what is saved rests on models alone
+}
+
+
+@pytest.mark.parametrize("notebook", sorted({*find_notebooks(ROOT)} - WITHOUT))
+def test_a_notebooks_study_is_given_all_of_its_parameters(notebook):
+    """So that what it saves tells them all."""
+    declared = {*declared_parameters(ROOT / notebook)}
+    assert declared <= {*argument_names(ROOT / notebook)}
 
 
 def test_means_of_several_columns_leave_out_what_is_missing(notebook):
@@ -42,13 +88,38 @@ def test_a_call_that_is_not_recorded_ends_a_replay(notebook):
         embedded(notebook, models=[GEMMA], n_questions=1000)
 
 
-def test_what_a_study_saves_carries_its_provenance(monkeypatch, notebook):
+def test_what_a_study_saves_carries_its_provenance(monkeypatch):
     saved = {}
     monkeypatch.setattr(shared, "save_table", lambda table, name, **about: saved.update(about))
-    study = shared.Study(notebook(models=[], seed=1))
+    before = len(paths.files_read)
+    study = shared.Study(parameters={"seed": 1})
     study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
-    about = {"parameters": {"seed": 1}, "models": []}
+    about = {"parameters": {"seed": 1}, "models": [], "since": before}
     assert saved == about | {"decimals": 5}
+
+
+def test_what_was_read_for_an_earlier_study_is_no_input(monkeypatch, tmp_path, capsys):
+    """As when all cells of a notebook are run twice in one kernel."""
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
+    table = pd.DataFrame({"a": [1]})
+    inputs = []
+    for _ in range(2):
+        study = shared.Study(parameters={"seed": 1})
+        load_world()  # whose tables are kept from the first time on
+        study.save_table(table, "5-exposure/table-x")
+        about = json.loads((tmp_path / "figures" / "5-exposure" / "table-x.json").read_text())
+        inputs.append(about["inputs"].keys())
+        load_facts()  # a later cell
+    assert inputs[0] == inputs[1]
+    assert "data/world/facts-0.csv" in inputs[0]
+    assert "data/facts.csv" not in inputs[0]
+    assert "by-hand" not in capsys.readouterr().out
+
+
+def test_by_hand_a_study_says_where_figures_go(monkeypatch, capsys):
+    monkeypatch.delenv("FACTROBUST_OUT", raising=False)
+    shared.Study()
+    assert f"figures and tables go to {ROOT / 'build' / 'by-hand'}" in capsys.readouterr().out
 
 
 def test_tables_are_shown_without_row_numbers_but_with_named_rows():
@@ -64,9 +135,9 @@ def test_estimates_have_true_signatures():
         assert {one.kind.name for one in parameters} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
 
 
-def test_a_row_without_a_cluster_and_a_fact_of_two_are_told(notebook):
+def test_a_row_without_a_cluster_and_a_fact_of_two_are_told():
     """One would vanish from an interval, the other count twice."""
-    study = shared.Study(notebook(models=[], n_boot=9))
+    study = shared.Study(parameters={"n_boot": 9})
     study.cluster = "relation"
     study.facts = pd.DataFrame({"fact_id": ["a", "b", "b"], "relation": ["r", "s", "s"]})
     rows = pd.DataFrame({"fact_id": ["a", "b", "a"], "value": [1.0, 0.0, 0.0]})

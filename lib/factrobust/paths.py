@@ -8,21 +8,32 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 BUILD = ROOT / "build"
 
-files_read: dict[Path, str] = {}  # data files that this process has read, with their SHA-256
+# Data files that this process has read, in this order and each time, with their SHA-256: those that a
+# module holds since its import, and all others.
+files_of_modules: list[tuple[Path, str]] = []
+files_read: list[tuple[Path, str]] = []
 
 
-def noted(path: str | Path) -> Path:
-    """The path of a data file that is read now: what is saved from here on names it as an input."""
+def noted(path: str | Path, *, at_import: bool = False) -> Path:
+    """The path of a data file that is read now: what is saved from here on names it as an input.
+
+    Whoever keeps what a file holds notes it at each use: a study names the files read since it was made,
+    and those that a module reads when it is imported.
+    """
     path = Path(path)
+    read = files_of_modules if at_import else files_read
     if path.is_file():  # else the reader says what is wrong
-        files_read[path.resolve()] = sha256(path.read_bytes()).hexdigest()
+        read.append((path.resolve(), sha256(path.read_bytes()).hexdigest()))
     return path
 
 
 def output_root() -> Path:
-    """The folder under which figures and tables are written: FACTROBUST_OUT (an absolute path), so that
-    a test or an unfinished notebook overwrites no committed figure, or else the repository."""
-    return Path(os.environ.get("FACTROBUST_OUT", ROOT))
+    """The folder under which figures and tables are written.
+
+    `make reproduce`, which puts results in place, and the tests name it: FACTROBUST_OUT, an absolute
+    path. A notebook run by hand writes to build/by-hand, so that it overwrites no committed figure.
+    """
+    return Path(os.environ.get("FACTROBUST_OUT", BUILD / "by-hand"))
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -36,7 +36,8 @@ WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, a row a point, as NAME.csv.
     `name` is like "1-decoding/figure-01"; `about` are `parameters` (TypeError for one that JSON
-    cannot hold) and `models`, or their names. The inputs are the data files read so far."""
+    cannot hold), `models`, or their names, and `since`, the place in `paths.files_read` from which on
+    data files are inputs (0: all that this process read)."""
     from matplotlib import rc_context
 
     pdf, png = io.BytesIO(), io.BytesIO()
@@ -86,13 +87,18 @@ def _one_cell(text: str) -> str:
 
 
 def _save(
-    name: str, files: Mapping[str, bytes], parameters: Mapping[str, Any], models: Sequence[Any] = ()
+    name: str,
+    files: Mapping[str, bytes],
+    parameters: Mapping[str, Any],
+    models: Sequence[Any] = (),
+    since: int = 0,
 ) -> None:
     # The runner names the notebook by its path in the repository, Jupyter's server by its whole path.
     named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
     notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)
     target = paths.output_root() / "figures" / name
-    read = {_label(path): digest for path, digest in paths.files_read.items()}
+    noted = [*paths.files_of_modules, *paths.files_read[since:]]
+    read = {_label(path): digest for path, digest in noted}
     about = {
         "name": name,
         "notebook": notebook,

@@ -1,10 +1,11 @@
 """What every notebook's start shares: parameters, models, input files, saving, means with intervals.
 
-`globals()` hands over the notebook's parameters: its annotated variables (`seed: int = 0`). The rooms
-have studies of their own (`decoding.Study`, ...), which load data, ask questions and mark answers.
+A notebook's second cell hands its parameters over by name. The rooms have studies of their own
+(`decoding.Study`, ...), which load data, ask questions and mark answers.
 """
 
 import gc
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -14,14 +15,24 @@ from IPython import get_ipython
 from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
-from factrobust import load_model, statistics
+from factrobust import load_model, paths, statistics
 from factrobust.models.interface import Model
-from factrobust.models.records import open_records
+from factrobust.models.records import Records, open_records
 from factrobust.provenance import PACKAGES, save_figure, save_table
 
 Table = pd.DataFrame
 Columns = Sequence[Any]  # names of columns
+ModelName = str | Mapping[str, Any]  # a mapping for an endpoint
 Statistic = Callable[..., statistics.Array]
+
+
+def prepare_kernel() -> None:
+    """Set what all notebooks need of Python, pandas and Jupyter; run once more, it changes nothing."""
+    # Answers are millions of small objects and no garbage: looking for it takes half of the time.
+    gc.set_threshold(1_000_000)
+    pd.set_option("display.max_colwidth", 90)
+    if shell := get_ipython():
+        shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
 
 
 def _as_html(table: pd.DataFrame) -> str:
@@ -33,24 +44,46 @@ def _as_html(table: pd.DataFrame) -> str:
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves.
 
-    Its estimates draw whole clusters of facts, `n_boot` times; facts, where a table is split by these
-    clusters, or a study has none. Tables need a column `unit`; the clusters come from the study's facts.
+    `models` are names, folders, files, hub ids or endpoints, as `load_model` takes them. `parameters`
+    are the notebook's, by name; one that is None was not given. A room's study has an argument for each
+    that it uses, and takes those of later cells as `other_parameters`. Answers are kept in `records`,
+    by default where `open_records` says. The input files are those that are read from now on.
+
+    Its estimates draw whole clusters of facts, `n_boot` times, a parameter; facts, where a table is split
+    by these clusters, or a study has none. Tables need a column `unit`; the clusters come from the
+    study's facts.
     """
 
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
     others: Sequence[Any] = ()  # further models behind what is saved
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        # Answers are millions of small objects and no garbage: looking for it takes half of the time.
-        gc.set_threshold(1_000_000)
-        pd.set_option("display.max_colwidth", 90)
-        if shell := get_ipython():
-            shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
+    def __init__(
+        self,
+        *,
+        models: Sequence[ModelName] = (),
+        parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        prepare_kernel()
         print(", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES[:4]))
-        self.parameters = {name: notebook[name] for name in notebook["__annotations__"]}
-        names = self.parameters.pop("models", [])
-        self.models = [load_model(name, records=open_records()) for name in names]
+        if "FACTROBUST_OUT" not in os.environ:
+            print(f"figures and tables go to {paths.output_root() / 'figures'}")
+        given = parameters or {}
+        self.parameters = {name: value for name, value in given.items() if value is not None}
+        self.records = records or open_records()
+        self.models = [load_model(name, records=self.records) for name in models]
+        self._since = len(paths.files_read)
+
+    def parameter(self, name: str) -> Any:
+        """A parameter. ValueError if the study was made without it."""
+        if name not in self.parameters:
+            room = type(self).__module__.split(".")[1]
+            kind = f"{room}.{type(self).__name__}"
+            raise ValueError(
+                f"{kind} was made without {name}, which this needs: give it {name}=..."
+            )
+        return self.parameters[name]
 
     def means(
         self, table: Table, by: Columns, value: str | list[str], *, group: str | None = ""
@@ -90,7 +123,7 @@ class Study:
     def _clustered(self, table: Table, by: Columns = ()) -> tuple[Table, dict[str, Any]]:
         """The complete table, and how its clusters are drawn."""
         cluster = "" if self.cluster in by else self.cluster
-        return self._complete(table), {"cluster": cluster, "n_boot": self.parameters["n_boot"]}
+        return self._complete(table), {"cluster": cluster, "n_boot": self.parameter("n_boot")}
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts. ValueError unless each fact has one."""
@@ -121,7 +154,8 @@ class Study:
     @property
     def about(self) -> dict[str, Any]:
         """What `save_figure` and `save_table` of factrobust.provenance need."""
-        return {"parameters": self.parameters, "models": [*self.models, *self.others]}
+        models = [*self.models, *self.others]
+        return {"parameters": self.parameters, "models": models, "since": self._since}
 
     def concat_over_models(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
         """What the models answer, one table below the other; an empty one without models."""

@@ -135,7 +135,7 @@ def test_own_files(files):
 def test_the_thesis_own_files(files):
     paths = files(THESIS, name="base_questions.txt")
     table = contexts.load_named_context(f"thesis:{paths[0].parent}")
-    assert set(paths) <= files_read.keys()
+    assert set(paths) <= dict(files_read).keys()
     assert tuple(table) == COLUMNS
     assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2
     assert table.loc[[0, 3], ["question", "prefix"]].to_numpy().tolist() == [

@@ -6,22 +6,22 @@ from factrobust.context.plots import CAUSES
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):
-    study = context.Study(notebook(n_objects=4))
+    study = context.Study(**notebook(questions="embedded", n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
     assert len(study.marked) == len(study.results)
     path = tmp_path / "flan.csv"
     named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
     path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
-    beside = context.Study(notebook(n_objects=4, results=str(path)))
+    beside = context.Study(**notebook(questions="embedded", n_objects=4, results=str(path)))
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
-    known = context.KnownContexts(notebook(n_facts=80))
+    known = context.KnownContexts(**notebook(data="embedded", n_facts=80))
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
 
 
 def test_what_is_known_gets_a_dose(notebook):
-    known = context.KnownContexts(notebook(n_facts=80, n_asked=540))
+    known = context.KnownContexts(**notebook(data="embedded", n_facts=80, n_asked=540))
     sure = known.known[known.known["margin"] >= MARGIN]
     assert sure.groupby("model").size().min() >= 200
     assert len(known.dosed) == 2 * len(sure)
@@ -31,7 +31,7 @@ def test_what_is_known_gets_a_dose(notebook):
 
 
 def test_passages_have_causes(notebook):
-    study = context.Passages(notebook(n_facts=60))
+    study = context.Passages(**notebook(data="embedded", n_facts=60))
     assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 10
     assert study.cases["cause"].isin(CAUSES).all()
     follows = study.cases[study.cases["from_context"]]
@@ -40,17 +40,17 @@ def test_passages_have_causes(notebook):
 
 def test_the_contexts_and_models_that_are_named(notebook):
     named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
-    assert context.KnownContexts(named).contexts["context"].tolist() == ["false"] * 4
+    assert context.KnownContexts(**named).contexts["context"].tolist() == ["false"] * 4
     # Without models only the questions are there.
-    study = context.Study(notebook(models=[], n_objects=2))
+    study = context.Study(**notebook(models=[], questions="embedded", n_objects=2))
     assert len(study.questions) == 200
     assert study.results.empty
 
 
 def test_the_world_and_its_town(notebook):
     for name, relations in (("world", 4), ("town", 1)):
-        asked = context.Study(notebook(models=[], questions=name, n_objects=3)).questions
+        asked = context.Study(**notebook(models=[], questions=name, n_objects=3)).questions
         assert asked["base_id"].value_counts().tolist() == [3] * relations
-        known = context.KnownContexts(notebook(models=[], data=name, n_facts=8))
+        known = context.KnownContexts(**notebook(models=[], data=name, n_facts=8))
         assert len(known.contexts) == 3 * len(known.questions) == 24
         assert len(known.pool) == {"world": 1430, "town": 208}[name]

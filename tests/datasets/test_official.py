@@ -200,7 +200,7 @@ def test_popqa_tp_with_popqa_beside_it(write):
     assert table["log_popularity"].tolist() == pytest.approx(logs, nan_ok=True)
     expected = {"not_in_facts": 0, "garbled_questions": 0, "repeated_questions": 1}
     assert counts == expected | {"no_popularity": 1}
-    assert {path, beside} <= files_read.keys()
+    assert {path, beside} <= dict(files_read).keys()
     garbled = [[str(cell).encode().decode("mac_roman") for cell in row] for row in TP_ROWS]
     again, counts, _ = load("popqa_tp", write(NAME, TP_HEADER, *garbled))
     assert counts["garbled_questions"] == 3

@@ -15,7 +15,7 @@ GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
 def embedded(notebook, **parameters):
     given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
-    return decoding.Study(notebook(**given | parameters))
+    return decoding.Study(**notebook(**given | parameters))
 
 
 def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches(notebook):
@@ -41,7 +41,7 @@ def test_it_says_what_it_lacks(notebook, monkeypatch):
     there = {"url": "http://localhost:1/v1", "model": "m"}
     given = {"data": ["embedded"], "n_questions": 3, "n_known": 3, "n_samples": 10}
     with pytest.raises(LacksError, match="gives no logits"):
-        decoding.Study(notebook(models=[there], **given), tempered=True)
+        decoding.Study(**notebook(models=[there], **given), tempered=True)
     study = embedded(notebook)
     study.marked = study.marked.assign(exact_match=False)
     with pytest.raises(LacksError, match=f"^{GEMMA}, {SMOLLM}: none of the greedy"):
@@ -50,7 +50,7 @@ def test_it_says_what_it_lacks(notebook, monkeypatch):
 
 def test_measures_of_every_fact_known_or_not(notebook):
     given = {"models": ["world-m"], "data": ["world"], "n_questions": 1430}
-    study = decoding.Study(notebook(**given))
+    study = decoding.Study(**notebook(**given))
     rows = study.measures
     assert len(rows) == 1430
     right = rows["right"] == 1

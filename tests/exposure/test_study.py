@@ -16,8 +16,7 @@ GIVEN = {
 
 
 def training_of(**changed):
-    given = GIVEN | changed
-    return exposure.Training({"__annotations__": given} | given)
+    return exposure.Training(**GIVEN | changed)
 
 
 def test_a_tiny_model_learns_what_it_is_told_often():

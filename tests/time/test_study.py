@@ -9,23 +9,23 @@ GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
 
 def test_time_scores_every_statement_in_every_format(notebook):
-    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 3, "n_formats": 24}
+    given = {"data": "embedded", "n_correct": 3, "n_incorrect": 3}
     forms = ("question", "chat")
-    study = time.Study(notebook(**given), limit="n_formats", formats=forms, tuned=True)
+    study = time.Study(**notebook(**given), n_formats=24, formats=forms, tuned=True)
     assert [model.name for model in study.models] == [SMOLLM]  # Gemma has no chat template
     assert len(study.facts) == 24
     assert len(study.scores) == 2 * len(study.statements)
     assert set(study.matched["prompt_format"]) == {"question", "chat"}
     assert study.defined["robust"].isin([0.0, 1.0]).all()
     with pytest.raises(LacksError, match=f"^{GEMMA}: no chat template here to compare"):
-        time.Study(notebook(models=[GEMMA], n_facts=24, n_fine=6, **given), tuned=True)
+        time.Study(**notebook(models=[GEMMA], n_facts=24, n_fine=6, **given), tuned=True)
 
 
 def test_the_offices_that_are_named(monkeypatch):
     monkeypatch.setattr(schemas.HolderScores, "validate", lambda scores: scores)  # of no model
-    given = {"seed": 0, "n_moments": 1, "offices": ["pope", "us-president"]}
-    offices = time.Successions(given | {"__annotations__": given})
-    assert set(offices.terms["chain"]) == set(offices.moments["chain"]) == set(given["offices"])
+    names = ["pope", "us-president"]
+    offices = time.Successions(offices=names, n_moments=1)
+    assert set(offices.terms["chain"]) == set(offices.moments["chain"]) == set(names)
     assert not offices.moments.duplicated(["chain", "term"]).any()
 
 
@@ -38,7 +38,7 @@ def test_time_scores_published_years_and_boundaries(monkeypatch, notebook):
 
     monkeypatch.setattr(time.Study, "_scored", scored)
     given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_around": 5}
-    study = time.Study(notebook(models=[], n_facts=281, n_others=2, **given))
+    study = time.Study(**notebook(models=[], n_facts=281, n_others=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
     assert set(published["precision"]) == {"year"}
@@ -54,7 +54,7 @@ def test_time_scores_published_years_and_boundaries(monkeypatch, notebook):
 
 def test_without_models_only_the_dates_are_there(notebook):
     sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
-    study = time.Study(notebook(models=[], data="embedded", **sizes))
+    study = time.Study(**notebook(models=[], data="embedded", **sizes))
     assert study.scores.empty
     facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
     assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven

@@ -13,7 +13,7 @@ GIVEN = {
 def test_everything_is_of_the_same_known_facts(monkeypatch, tmp_path):
     monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    study = Study(GIVEN | {"__annotations__": GIVEN})
+    study = Study(**GIVEN)
     names = set(study.known["fact_id"])
     assert len(names) == 12
     assert study.known["right"].all()

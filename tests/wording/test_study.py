@@ -8,7 +8,7 @@ WORDING |= {"sentence_encoder": "all-MiniLM-L6-v2"}
 
 
 def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
-    study = wording.Study(notebook(n_facts=32, n_boot=20, **WORDING))
+    study = wording.Study(**notebook(n_facts=32, n_boot=20, **WORDING))
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
@@ -23,7 +23,7 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
 
 def test_wording_asks_about_facts_of_the_exposures_that_are_named(notebook):
     given = WORDING | {"models": [], "data": "world", "n_facts": 2000, "exposures": [0, 64]}
-    study = wording.Study(notebook(**given))
+    study = wording.Study(**notebook(**given))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
     assert study.responses.empty  # without models only the questions are there
@@ -32,13 +32,13 @@ def test_wording_asks_about_facts_of_the_exposures_that_are_named(notebook):
 def test_wording_asks_the_variants_that_are_named(notebook):
     given = {"data": "town", "n_facts": 780, "max_new_tokens": 5, "exposures": [0, 8, 16, 32, 64]}
     given |= {"models": ["smollm2-taught"], "sentence_encoder": "all-MiniLM-L6-v2"}
-    study = wording.Study(notebook(**given), prompt_format="question-answer", variants=[8, 9])
+    study = wording.Study(**notebook(**given), prompt_format="question-answer", variants=[8, 9])
     assert study.marked["variant"].value_counts().to_dict() == {8: 130, 9: 130}
 
 
 def test_wording_asks_a_tuned_model_as_the_paper_asks_others(notebook):
     asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
-    study = wording.Study(asked, prompt_format="question-answer")
+    study = wording.Study(**asked, prompt_format="question-answer")
     assert study.formats == {SMOLLM: "question-answer"}
     assert study.responses["prompt"].str.startswith("Question:").all()
     assert study.marked["group_id"].nunique() == 16

@@ -20,7 +20,7 @@ from factrobust import draws, schemas, tables
 from factrobust.context.rules import right
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.named import WORLDS
-from factrobust.paths import DATA
+from factrobust.paths import DATA, noted
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
@@ -32,6 +32,7 @@ DOSE = ("likely", "repeated", "attributed")  # of `dosed_contexts`
 N_RIVALS = 8
 PASSAGES = ("true", "false", "negated", "missing", "retrieved")
 LENGTHS = (3, 10)  # sentences of a passage
+SENTENCES = DATA / "context" / "sentences.csv"
 DENIED = "It is not true that "
 SOURCE = "According to the encyclopedia, "
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
@@ -305,6 +306,7 @@ def _made(
 def corpus(pool: pd.DataFrame, *, seed: int = 0) -> list[list[Sentence]]:
     """Passages of 3 to 10 sentences that tell half of the facts of a pool, those of a domain together,
     each fact once."""
+    noted(SENTENCES)
     passages: list[list[Sentence]] = []
     for _, part in pool.groupby("category", sort=False):
         facts = _drawn(part.to_dict("records"), f"{seed}\ncorpus")[: len(part) // 2]
@@ -342,7 +344,7 @@ def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sente
 @lru_cache
 def paraphrases() -> dict[str, str]:
     """A statement of each relation in other words than its question, with {subject} and {object}."""
-    table = tables.read_csv(DATA / "context" / "sentences.csv")
+    table = tables.read_csv(SENTENCES)
     return dict(zip(table["relation"], table["sentence"], strict=True))
 
 

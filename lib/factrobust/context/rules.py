@@ -22,7 +22,8 @@ from factrobust.tables import stacked
 from factrobust.text import contains, exact_match, normalise
 
 # Lists of English words, each as it stands in the file.
-WORDS: dict[str, Any] = yaml.safe_load(noted(DATA / "words.yaml").read_text(encoding="utf-8"))
+_FILE = noted(DATA / "words.yaml", at_import=True)
+WORDS: dict[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
 _FUNCTION, _GENERIC, _NAMESAKES, _ENDINGS, _UNITS = (
     frozenset(WORDS[name].split())
     for name in ("function", "generic", "namesakes", "endings", "units")

@@ -1,6 +1,6 @@
-"""How a notebook of part 4 starts: study = context.Study(globals())."""
+"""How a notebook of part 4 starts: study = context.Study(models=models, questions=questions, ...)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,33 +10,29 @@ from factrobust import schemas, study
 from factrobust.context import attribution, facts, following, metrics, probe, rules
 from factrobust.datasets import named
 from factrobust.models.interface import Model
-from factrobust.models.records import open_records
+from factrobust.models.records import Records
 from factrobust.models.sentences import Entailment
 
 
-class Study(study.Study):
-    """Part 4: the thesis's questions (`n_objects` a base question) with counterfactual contexts.
-
-    Holds the `questions` of `data` or `questions` (`context.facts.load_named_context`), the
-    `results` of asking them without and with a context (with those of the file `results`), the same
-    `marked`, the `pool` of questions that contexts are taken from, and `counts` of what was asked
-    and left out, a row a model.
-    """
+class _Marked(study.Study):
+    """Questions that are asked without and with a context: the `questions`, the `pool` of those that
+    contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what was asked and
+    left out, a row a model."""
 
     questions: pd.DataFrame
+    pool: pd.DataFrame
+    results: pd.DataFrame
     unit = "question_id"
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        self.results = self._ask()
+    def _mark(self, theirs: pd.DataFrame | None = None) -> None:
+        """Mark the results, with those computed elsewhere, whose truth is unknown."""
         if not self.models:  # a notebook that only looks at the questions
             return
         names = [model.name for model in self.models]
         schemas.ContextQuestions.validate(self.questions)
         self.results = metrics.measured(self.results)
         self.counts = metrics.answer_counts(self.results, self.questions, names)
-        if self.parameters.get("results"):
-            theirs = facts.read_results(self.parameters["results"])  # whose truth is unknown
+        if theirs is not None:
             new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
             new = new[["question_id", "base_id"]].drop_duplicates("question_id")
             empty: Any = pd.Series([[]] * len(new), new.index, dtype=object)
@@ -47,50 +43,96 @@ class Study(study.Study):
         self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
 
-    def _ask(self) -> pd.DataFrame:
-        v = self.parameters
-        self.questions = facts.load_named_context(
-            self._data(), limit=v["n_objects"], seed=v["seed"]
-        )
+
+class Study(_Marked):
+    """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
+    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`, stand
+    beside. `seed` draws objects and counterfactuals."""
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        questions: str,
+        results: str | None = None,
+        n_objects: int,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {
+            "questions": questions,
+            "results": results,
+            "n_objects": n_objects,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
         self.pool = self.questions
-        return self.concat_over_models(
-            lambda model: probe.ask(model, self.questions, seed=v["seed"])
+        self.results = self.concat_over_models(
+            lambda model: probe.ask(model, self.questions, seed=seed)
         )
-
-    def _data(self) -> str:
-        return self.parameters.get("data") or self.parameters.get("questions", "embedded")
+        self._mark(facts.read_results(results) if results else None)
 
 
-class KnownContexts(Study):
-    """Part 4: `n_facts` facts of `data` (else `questions`, or the embedded facts) with true, false
-    and irrelevant `contexts`, or those kinds that the parameter names."""
+def _known(data: str, **which: Any) -> pd.DataFrame:
+    """Facts of `data`; of a set of the thesis, whose truth is not known, the embedded facts."""
+    name = named.EMBEDDED if data.startswith("thesis:") else data
+    return named.load_named([name], **which).table
 
-    def _ask(self) -> pd.DataFrame:
-        seed, self.pool = self.parameters["seed"], facts.facts_as_questions(self._facts())
-        self.questions = self._drawn(self.parameters["n_facts"])
-        return self._with_contexts(seed)
 
-    def _with_contexts(self, seed: int) -> pd.DataFrame:
-        contexts = facts.known_contexts(self.questions, self.pool, seed=seed)
-        kinds = self.parameters.get("contexts", facts.CONTEXTS)
-        self.contexts = contexts[contexts["context"].isin(kinds)]
-        return self.concat_over_models(
+def _drawn(pool: pd.DataFrame, data: str, n: int, seed: int) -> pd.DataFrame:
+    """Of a pool of all questions about `data`, those about n facts."""
+    names = _known(data, limit=n, seed=seed)["fact_id"]
+    return pool[pool["question_id"].isin(names)]
+
+
+class KnownContexts(_Marked):
+    """Part 4: `n_facts` facts of `data` with true, false and irrelevant contexts, or the kinds in
+    `contexts`. `n_asked` facts are asked for those that are `known`. `seed` draws facts and contexts."""
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        data: str,
+        n_facts: int,
+        n_asked: int | None = None,
+        contexts: Sequence[str] | None = None,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {
+            "data": data,
+            "n_facts": n_facts,
+            "n_asked": n_asked,
+            "contexts": contexts,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.pool = facts.facts_as_questions(_known(data))
+        self.questions = _drawn(self.pool, data, n_facts, seed)
+        every = facts.known_contexts(self.questions, self.pool, seed=seed)
+        kinds = facts.CONTEXTS if contexts is None else contexts
+        self.contexts = every[every["context"].isin(kinds)]
+        self.results = self.concat_over_models(
             lambda model: probe.ask_known(model, self.questions, self.contexts)
         )
-
-    def _drawn(self, n: int) -> pd.DataFrame:
-        drawn = self._facts(limit=n, seed=self.parameters["seed"])["fact_id"]
-        return self.pool[self.pool["question_id"].isin(drawn)]
-
-    def _facts(self, **which: Any) -> pd.DataFrame:
-        thesis = self._data().startswith("thesis:")  # whose truth is not known
-        return named.load_named([named.EMBEDDED if thesis else self._data()], **which).table
+        self._mark()
 
     @cached_property
     def known(self) -> pd.DataFrame:
         """Of `n_asked` facts those that a model answers rightly, with their `rivals` (`probe.gaps`) and
         the `margin` (nats), the gap of the likeliest: model, question_id, popularity, prefix."""
-        asked = self._drawn(self.parameters["n_asked"])
+        data, seed = self.parameter("data"), self.parameter("seed")
+        asked = _drawn(self.pool, data, self.parameter("n_asked"), seed)
 
         def ask(model: Model) -> pd.DataFrame:
             texts = probe.greedy(model, asked)["text"]
@@ -110,7 +152,7 @@ class KnownContexts(Study):
 
         def ask(model: Model) -> pd.DataFrame:
             own = sure[sure["model"] == model.name]
-            contexts = facts.dosed_contexts(own, seed=self.parameters["seed"])
+            contexts = facts.dosed_contexts(own, seed=self.parameter("seed"))
             return probe.ask_known(model, self.pool, contexts, perplexities=False)
 
         about = sure[["model", "question_id", "popularity"]]
@@ -118,16 +160,41 @@ class KnownContexts(Study):
         return following.followed(metrics.mark_sources(answered, self.pool))
 
 
-class Passages(KnownContexts):
-    """Part 4: `n_facts` facts with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the same
-    with their answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`)."""
+class Passages(_Marked):
+    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the
+    same with their answers exchanged. `cases` are the marked answers with their cause
+    (`attribution.caused`), and whether `nli_model`, if there is one, says that the passage entails them.
+    `seed` draws facts and passages."""
 
-    def _with_contexts(self, seed: int) -> pd.DataFrame:
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        data: str,
+        n_facts: int,
+        nli_model: str | None = None,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {
+            "data": data,
+            "n_facts": n_facts,
+            "nli_model": nli_model,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.pool = facts.facts_as_questions(_known(data))
+        self.questions = _drawn(self.pool, data, n_facts, seed)
         self.passages = facts.passages(self.questions, self.pool, seed=seed)
         found = self.concat_over_models(
             lambda model: probe.swapped(model, self.questions, self.passages)
         )
-        return found.assign(counterfactual=found["stated"]) if len(found) else found
+        self.results = found.assign(counterfactual=found["stated"]) if len(found) else found
+        self._mark()
 
     @cached_property
     def cases(self) -> pd.DataFrame:
@@ -136,6 +203,6 @@ class Passages(KnownContexts):
             return cases
         prefixes = self.questions.set_index("question_id")["prefix"].loc[cases["question_id"]]
         said = prefixes.to_numpy() + " " + cases["contextual"]
-        nli = Entailment(name, open_records())
+        nli = Entailment(name, self.records)
         self.others = [nli]
         return cases.assign(entailed=nli.probability(zip(cases["sentence"], said, strict=True)))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust import tables
-from factrobust.paths import DATA
+from factrobust.paths import DATA, noted
 
 FOLDER = DATA / "world"
 SEEN = 8  # the first wordings of a relation; nobody sees the others
@@ -38,6 +38,8 @@ def files(draw: int = 0) -> list[Path]:
 
 def load_world(draw: int = 0) -> World:
     """The tables, which the tests check. Another draw has the same subjects, and all else by chance."""
+    for path in files(draw):
+        noted(path)  # each time: the tables are read once
     return World(*(table.copy() for table in _tables(draw)))
 
 

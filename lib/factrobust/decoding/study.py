@@ -1,4 +1,4 @@
-"""How a notebook of part 1 starts: study = decoding.Study(globals())."""
+"""How a notebook of part 1 starts: study = decoding.Study(models=models, data=data, ...)."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -12,34 +12,64 @@ from factrobust.datasets import named
 from factrobust.decoding import metrics, probe
 from factrobust.models.interface import Model, need
 from factrobust.models.prompts import FORMATS
-from factrobust.models.records import open_records
+from factrobust.models.records import Records
 from factrobust.tables import stacked
 
 
 class Study(study.Study):
     """Part 1: `models` are asked the `n_questions` facts of `data` greedily. Holds the `facts`, the
-    `counts` of those left out and the `marked` answers. Facts without a type get a classifier's,
-    trained on `types`. `tempered`: only models that can be (LacksError for none)."""
+    `counts` of those left out and the `marked` answers.
+
+    `seed` draws the facts and the samples' random numbers. Of the known facts, `n_known` a model and
+    domain are sampled `n_samples` times at each temperature; beginnings of other answers are followed
+    from a probability of `least` on. Facts without a type get a classifier's, trained on `types` (None:
+    the embedded ones). `tempered`: only models that can be (LacksError for none).
+    """
 
     cluster = "relation"
 
-    def __init__(self, notebook: Mapping[str, Any], *, tempered: bool = False) -> None:
-        super().__init__(notebook)
-        seed, limit = self.parameters["seed"], self.parameters["n_questions"]
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName],
+        data: Sequence[str],
+        n_questions: int,
+        seed: int,
+        n_known: int | None = None,
+        n_samples: int | None = None,
+        least: float | None = None,
+        types: str | None = None,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+        tempered: bool = False,
+    ) -> None:
+        own = {
+            "data": data,
+            "n_questions": n_questions,
+            "seed": seed,
+            "n_known": n_known,
+            "n_samples": n_samples,
+            "least": least,
+            "types": types,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
         if tempered:
             able = [model for model in self.models if "temper" not in model.lacks]
             for model in self.models if not able else ():
                 model.require("temper")  # which says why not
             self.models = able
-        loaded = named.load_named(self.parameters["data"], limit=limit, seed=seed)
+        loaded = named.load_named(data, limit=n_questions, seed=seed)
         self.facts, self.counts, _ = loaded
         if (self.facts["answer_type"] == "").any():
-            types = self.parameters.get("types", named.EMBEDDED)
             from factrobust.decoding import classify  # embedded facts have types
 
+            types = types or named.EMBEDDED
             train, _ = named.load_named_types(types)
             longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
-            self.facts = classify.with_types(open_records(), self.facts, train, seed=seed, **longer)
+            self.facts = classify.with_types(self.records, self.facts, train, seed=seed, **longer)
         answers = self.concat_over_models(lambda model: probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(metrics.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
@@ -67,7 +97,7 @@ class Study(study.Study):
     @property
     def known_sample(self) -> pd.DataFrame:
         """At most `n_known` of `known` for each model and domain: those that are sampled."""
-        return metrics.select_known(self.known, per_domain=self.parameters["n_known"])
+        return metrics.select_known(self.known, per_domain=self.parameter("n_known"))
 
     def _ask_each(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
         """What `ask` returns for each model and the answers of this model."""
@@ -78,8 +108,8 @@ class Study(study.Study):
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `known_sample` at each temperature; `cuts` truncate (top_k, top_p,
         min_p)."""
-        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]} | cuts
-        return self._ask_each(self.known_sample, probe.sampled, **how)
+        n, seed = self.parameter("n_samples"), self.parameter("seed")
+        return self._ask_each(self.known_sample, probe.sampled, n=n, seed=seed, **cuts)
 
     def curves(self, **cuts: Any) -> pd.DataFrame:
         """log P_t of the known answers on the fine grid, or with `cuts` on the paper's
@@ -94,7 +124,7 @@ class Study(study.Study):
         their log P_t (`decoding.probe.tempered_forms`)."""
 
         def ask(model: Model, known: pd.DataFrame) -> pd.DataFrame:
-            others = metrics.beginnings(known, self.parameters["least"])
+            others = metrics.beginnings(known, self.parameter("least"))
             forms = metrics.wordings(probe.continued(model, known, others))
             return probe.tempered_forms(model, forms)
 

@@ -2,60 +2,86 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
-from importlib.metadata import version
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust import load_model, models, study
+from factrobust import load_model, study
 from factrobust.datasets import world
 from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
 from factrobust.draws import need_count
 from factrobust.exposure import corpus
-from factrobust.models.records import Call, Records, ask_all, open_records
+from factrobust.models.records import Call, Records, ask_all
 from factrobust.tables import stacked
 from factrobust.text import exact_match
+
+# Add 1 when `models.grow` trains otherwise, or facts are asked otherwise: what was recorded is not found then.
+TRAINING = 1
 
 
 class Training(study.Study):
     """Part 5: a tiny decoder reads the invented world's sentences about one `relation` once.
 
-    One fact is followed (`follow`, a fact_id) and told as often as `exposure` says. Holds the `world`
-    as it was drawn, the `facts` of the relation with the counts of this corpus, and its `sentences` in
-    the order in which they are read. In JupyterLab it really trains, whatever the records hold.
+    One fact is followed (`follow`, a fact_id) and told as often as `exposure` says. The decoder has so
+    many `layers` of a `width`, a multiple of 32, learns at a `rate`, and is asked all facts at so many
+    `moments`; `seed` is of the sentences and of its first weights. Holds the `world` as it was drawn, the
+    `facts` of the relation with the counts of this corpus, and its `sentences` in the order in which
+    they are read. In JupyterLab it really trains, whatever the records hold, if torch is there.
     """
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        v, self.world = self.parameters, world.load_world()
-        facts = self.world.facts[self.world.facts["relation"] == v["relation"]].copy()
-        followed = facts["fact_id"] == v["follow"]
+    def __init__(
+        self,
+        *,
+        relation: str,
+        follow: str,
+        exposure: int,
+        width: int,
+        layers: int,
+        rate: float,
+        moments: int,
+        seed: int,
+        records: Records | None = None,
+    ) -> None:
+        parameters = {
+            "relation": relation,
+            "follow": follow,
+            "exposure": exposure,
+            "width": width,
+            "layers": layers,
+            "rate": rate,
+            "moments": moments,
+            "seed": seed,
+        }
+        super().__init__(parameters=parameters, records=records)
+        self.world = world.load_world()
+        facts = self.world.facts[self.world.facts["relation"] == relation].copy()
+        followed = facts["fact_id"] == follow
         if not followed.any():
             raise ValueError(
-                f"follow is {v['follow']!r}, which is no {v['relation']} of the invented world: give a "
+                f"follow is {follow!r}, which is no {relation} of the invented world: give a "
                 f"fact_id of data/world/facts-0.csv, such as {facts['fact_id'].iloc[0]}."
             )
-        need_count("exposure", v["exposure"], 0)
-        facts.loc[followed, "exposure"] = v["exposure"]
+        need_count("exposure", exposure, 0)
+        facts.loc[followed, "exposure"] = exposure
         self.facts = world.with_counts_in_corpus(facts)
-        self.sentences = corpus.corpus(self.world._replace(facts=facts), v["seed"])
+        self.sentences = corpus.corpus(self.world._replace(facts=facts), seed)
 
     def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The facts at `moments` (right; share: of the sentences that were read), and the followed fact
         at each: share, sentences (about it, so far), says, and P (of the truth)."""
-        in_lab = "FACTROBUST_RECORDS" not in os.environ
+        in_lab = "FACTROBUST_RECORDS" not in os.environ and find_spec("torch") is not None
         asked = world.loaded().table
-        asked = asked[asked["relation"] == self.parameters["relation"]].reset_index(drop=True)
-        trained = self._trained(asked, None if in_lab else open_records())
+        asked = asked[asked["relation"] == self.parameter("relation")].reset_index(drop=True)
+        trained = self._trained(asked, None if in_lab else self.records)
         moments = {int(step): answers for step, answers in trained["texts"].items()}
         accepted, known, rows = answers(asked), {}, []
-        [i] = asked.index[asked["fact_id"] == self.parameters["follow"]]
-        places = np.flatnonzero(self.sentences["fact_id"] == self.parameters["follow"])
+        [i] = asked.index[asked["fact_id"] == self.parameter("follow")]
+        places = np.flatnonzero(self.sentences["fact_id"] == self.parameter("follow"))
         for step in sorted(moments):
             texts, share = moments[step]["texts"], step / max(moments)
             right = asked.loc[list(map(exact_match, texts, accepted)), "fact_id"]
@@ -68,16 +94,20 @@ class Training(study.Study):
     def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
         """What `models.grow.watched` returns, with texts and truth (log P of the followed fact's
         object) at each moment. The record's key holds all that decides them: sentences, questions,
-        parameters, the world's files, the code of the training and torch's version."""
-        v = self.parameters
-        files = [*world.files(), Path(models.__file__).with_name("grow.py")]
+        parameters, the world's files (the tokenizer's words) and TRAINING."""
         told = [*self.sentences["text"], *asked["question"], *asked["prefix"]]
-        versions = [version("torch").partition("+")[0], version("transformers")]
-        made_by = [sha256(file.read_bytes()).hexdigest() for file in files]
-        how = json.dumps(
-            {"parameters": v, "versions": versions, "made_by": made_by}, sort_keys=True
+        parameters = {
+            "parameters": self.parameters,
+            "world": [sha256(file.read_bytes()).hexdigest() for file in world.files()],
+            "training": TRAINING,
+        }
+        call = Call(
+            "tiny",
+            "training",
+            sha256("\n".join(told).encode()).hexdigest(),
+            json.dumps(parameters, sort_keys=True),
         )
-        call = Call("tiny", "training", sha256("\n".join(told).encode()).hexdigest(), how)
+        v = self.parameters
 
         def train(_: Any) -> Iterator[Any]:
             from factrobust.models import grow  # torch, which a replay does without

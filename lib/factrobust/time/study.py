@@ -1,4 +1,4 @@
-"""How a notebook of part 2 starts: study = time.Study(globals())."""
+"""How a notebook of part 2 starts: study = time.Study(models=models, data=data, ...)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -8,6 +8,7 @@ import pandas as pd
 
 from factrobust import schemas, study
 from factrobust.models.interface import Model, need
+from factrobust.models.records import Records
 from factrobust.time import dates as dating
 from factrobust.time import facts, metrics, probe
 
@@ -15,10 +16,10 @@ from factrobust.time import facts, metrics, probe
 class Study(study.Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
 
-    `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; `limit`
-    names a parameter with the number of facts at all three precisions instead. n_correct and
-    n_incorrect thin the dates (`time.dates.thinned`), `n_others` wrong names are scored at the year;
-    with `tuned`, only models with a chat template are asked (LacksError if there is none). Holds the
+    `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; or `n_formats`
+    facts at all three. n_correct and n_incorrect thin the dates (`time.dates.thinned`), `n_others` wrong
+    names are scored at the year, `n_around` facts are asked `at_boundaries`; `seed` draws facts and dates.
+    With `tuned`, only models with a chat template are asked (LacksError if there is none). Holds the
     `facts`, the `dates` and `statements` about them, and their `scores`.
     """
 
@@ -26,24 +27,52 @@ class Study(study.Study):
 
     def __init__(
         self,
-        notebook: Mapping[str, Any],
         *,
-        limit: str = "",
+        models: Sequence[study.ModelName] = (),
+        data: str,
+        n_facts: int | None = None,
+        n_fine: int | None = None,
+        n_formats: int | None = None,
+        n_correct: int,
+        n_incorrect: int,
+        n_others: int | None = None,
+        n_around: int | None = None,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
         formats: Sequence[str] = ("question",),
         tuned: bool = False,
     ) -> None:
-        super().__init__(notebook)
+        own = {
+            "data": data,
+            "n_facts": n_facts,
+            "n_fine": n_fine,
+            "n_formats": n_formats,
+            "n_correct": n_correct,
+            "n_incorrect": n_incorrect,
+            "n_others": n_others,
+            "n_around": n_around,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
         if tuned:
             chats = [model for model in self.models if model.chat]
             why = "no chat template here to compare with; name a model that has one"
             need(chats, self.models, why)
             self.models = chats
-        v = self.parameters
-        how = {name: v[name] for name in ("n_correct", "n_incorrect", "seed")}
-        how |= {"limit": v[limit]} if limit else {"limit": v["n_facts"], "n_fine": v["n_fine"]}
-        loaded = facts.load_named_temporal(v["data"], **how)
+        loaded = facts.load_named_temporal(
+            data,
+            limit=n_facts if n_formats is None else n_formats,
+            n_fine=n_fine,
+            n_correct=n_correct,
+            n_incorrect=n_incorrect,
+            seed=seed,
+        )
         self.facts, _, self.dates = loaded
-        self.facts = probe.other_objects(self.facts, v.get("n_others", 0), seed=v["seed"])
+        self.facts = probe.other_objects(self.facts, n_others or 0, seed=seed)
         self.statements = probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)
@@ -63,17 +92,20 @@ class Study(study.Study):
     def as_published(self) -> pd.DataFrame:
         """Scores of the years of `n_fine` facts as the paper samples them, 2 `n_incorrect`
         incorrect ones."""
-        v = self.parameters
         asked, _, dates = facts.load_named_temporal(
-            v["data"], sampling="published", limit=v["n_fine"], seed=v["seed"],
-            n_correct=v["n_correct"], n_incorrect=2 * v["n_incorrect"],
-        )  # fmt: skip
+            self.parameter("data"),
+            sampling="published",
+            limit=self.parameter("n_fine"),
+            seed=self.parameter("seed"),
+            n_correct=self.parameter("n_correct"),
+            n_incorrect=2 * self.parameter("n_incorrect"),
+        )
         return self._scored(probe.statements(asked, dates[dates["precision"] == "year"]))
 
     @cached_property
     def at_boundaries(self) -> pd.DataFrame:
         """Scores of `n_around` facts in the years up to 5 before and after their start and end."""
-        drawn = facts.sample(self.facts, self.parameters["n_around"], self.parameters["seed"])
+        drawn = facts.sample(self.facts, self.parameter("n_around"), self.parameter("seed"))
         return self._scored(probe.statements(drawn, dating.around(drawn)))
 
     @cached_property
@@ -94,11 +126,21 @@ class Successions(study.Study):
 
     cluster = "chain"
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        v = self.parameters
-        self.terms = facts.load_successions(offices=v["offices"])
-        self.moments = facts.moments(self.terms, v["n_moments"])
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        offices: Sequence[str],
+        n_moments: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {"offices": offices, "n_moments": n_moments, "n_boot": n_boot}
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.terms = facts.load_successions(offices=offices)
+        self.moments = facts.moments(self.terms, n_moments)
         self.scores = self.concat_over_models(
             lambda model: probe.holders(model, self.terms, self.moments)
         )

@@ -1,26 +1,87 @@
 """Every recorded question with its answer and verdict, one table for all parts."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
-from unittest import mock
 
 import pandas as pd
 
 from factrobust import context, decoding, time, wording
 from factrobust.datasets.facts import answers as accepted
-from factrobust.paths import ROOT
+from factrobust.models.records import Records
+from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 from factrobust.together.study import Study
 
-# Of each part: its study, the notebook whose parameters tell what was asked, where its study keeps answers,
-# and which column marks them.
-PARTS: dict[str, tuple[Any, str, str, str]] = {
-    "decoding": (decoding.Study, "1-decoding/1.1-*", "marked", "exact_match"),
-    "time": (time.Study, "2-time/2.2-*", "scores", ""),
-    "wording": (wording.Study, "3-wording/3.2-*", "marked", "correct"),
-    "context": (context.Study, "4-context/4.2-*", "marked", "correct"),
-    "together": (Study, "6-together/6.1-*", "answers", "right"),
+Parameters = dict[str, Any]  # of a notebook, by name
+
+
+def _decoding(given: Parameters, records: Records) -> pd.DataFrame:
+    return decoding.Study(
+        models=given["models"],
+        data=given["data"],
+        n_questions=given["n_questions"],
+        seed=given["seed"],
+        records=records,
+    ).marked
+
+
+def _time(given: Parameters, records: Records) -> pd.DataFrame:
+    return time.Study(
+        models=given["models"],
+        data=given["data"],
+        n_facts=given["n_facts"],
+        n_fine=given["n_fine"],
+        n_correct=given["n_correct"],
+        n_incorrect=given["n_incorrect"],
+        n_others=given["n_others"],
+        seed=given["seed"],
+        records=records,
+    ).scores
+
+
+def _wording(given: Parameters, records: Records) -> pd.DataFrame:
+    return wording.Study(
+        models=given["models"],
+        data=given["data"],
+        n_facts=given["n_facts"],
+        max_new_tokens=given["max_new_tokens"],
+        sentence_encoder=given["sentence_encoder"],
+        seed=given["seed"],
+        records=records,
+    ).marked
+
+
+def _context(given: Parameters, records: Records) -> pd.DataFrame:
+    return context.Study(
+        models=given["models"],
+        questions=given["questions"],
+        results=given["results"],
+        n_objects=given["n_objects"],
+        seed=given["seed"],
+        records=records,
+    ).marked
+
+
+def _together(given: Parameters, records: Records) -> pd.DataFrame:
+    return Study(
+        models=given["models"],
+        data=given["data"],
+        n_questions=given["n_questions"],
+        n_dated=given["n_dated"],
+        n_known=given["n_known"],
+        sentence_encoder=given["sentence_encoder"],
+        seed=given["seed"],
+        records=records,
+    ).answers
+
+
+# Of each part: the notebook whose parameters tell what was asked, its answers, and the column that marks them.
+PARTS = {
+    "decoding": ("1-decoding/1.1-*", _decoding, "exact_match"),
+    "time": ("2-time/2.2-*", _time, ""),
+    "wording": ("3-wording/3.2-*", _wording, "correct"),
+    "context": ("4-context/4.2-*", _context, "correct"),
+    "together": ("6-together/6.1-*", _together, "right"),
 }
 SHOWN = ("part", "model", "fact_id", "prompt", "text", "accepted", "correct", "logprob")
 SAME = {"question_id": "fact_id", "contextual": "text", "answers": "accepted"}  # parts' names
@@ -36,27 +97,26 @@ def answers(part: str | None = None, models: Sequence[str] | None = None) -> pd.
     """
     if part is not None and part not in PARTS:
         raise ValueError(f"part is {part!r}; give one of {', '.join(PARTS)}, or None for all")
-    found = pd.concat(
-        [_of(name, models) for name in ([part] if part else PARTS)], ignore_index=True
-    )
+    records = Records(None, DATA / "records", strict=True)
+    names = [part] if part else PARTS
+    found = pd.concat([_of(name, models, records) for name in names], ignore_index=True)
     if found.empty:
         raise ValueError(f"no notebook of these parts asked {models}; give a model that one names")
     return found
 
 
-def _of(part: str, models: Sequence[str] | None) -> pd.DataFrame:
-    study, pattern, where, mark = PARTS[part]
+def _of(part: str, models: Sequence[str] | None, records: Records) -> pd.DataFrame:
+    pattern, asked, mark = PARTS[part]
     [notebook] = find_notebooks(ROOT, f"notebooks/{pattern}")
     given = declared_parameters(ROOT / notebook)
     wanted = [m for m in given["models"] if models is None or m in models]
     if not wanted:
         return pd.DataFrame()
-    with mock.patch.dict(os.environ, {"FACTROBUST_RECORDS": "replay"}):
-        table = getattr(study(given | {"__annotations__": given}), where)
+    table = asked(given, records)
     table = table[table["model"].isin(wanted)]  # all were asked: which facts may depend on it
     table = table.rename(columns={old: new for old, new in SAME.items() if new not in table})
     if "accepted" not in table and {"object", "aliases"} <= {*table}:
-        table = table.assign(accepted=accepted(table))
+        table = table.assign(accepted=pd.Series(accepted(table), table.index, dtype=object))
     if "logprob" not in table and "logprobs" in table:
         table = table.assign(logprob=table["logprobs"].map(sum))
     table = table.rename(columns={mark: "correct"}).assign(part=part)

@@ -1,4 +1,4 @@
-"""How a notebook of part 6 starts: study = together.Study(globals())."""
+"""How a notebook of part 6 starts: study = together.Study(models=models, data=data, ...)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -12,7 +12,7 @@ from factrobust.decoding import probe
 from factrobust.decoding.metrics import mark_samples
 from factrobust.models import sentences
 from factrobust.models.interface import Model
-from factrobust.models.records import open_records
+from factrobust.models.records import Records
 from factrobust.tables import stacked
 from factrobust.time import metrics as timed
 from factrobust.together import metrics, shaken, spine
@@ -27,22 +27,50 @@ class Study(study.Study):
     shaken in every way there.
 
     Of `n_questions` facts, and `n_dated` that held for a time, those that are known to most of the
-    models come first. Holds the facts asked, `marked` (the answers to them) and `known`.
+    models come first. Of the known, `n_prompts` are asked in every part's prompt and `n_damaged` after
+    changes of the weights; `sentence_encoder` tells how alike answers are. `seed` draws facts, contexts
+    and samples. Holds the facts asked, `marked` (the answers to them) and `known`.
     """
 
     cluster = "relation"
 
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        super().__init__(notebook)
-        v = self.parameters
-        self.facts = load_named([v["data"]], limit=v["n_questions"], seed=v["seed"]).table
-        if v.get("n_dated"):
-            dated = spine.dated_facts(v["n_dated"], v["seed"])
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName],
+        data: str,
+        n_questions: int,
+        n_dated: int,
+        n_known: int,
+        n_prompts: int | None = None,
+        n_damaged: int | None = None,
+        sentence_encoder: str,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {
+            "data": data,
+            "n_questions": n_questions,
+            "n_dated": n_dated,
+            "n_known": n_known,
+            "n_prompts": n_prompts,
+            "n_damaged": n_damaged,
+            "sentence_encoder": sentence_encoder,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.facts = load_named([data], limit=n_questions, seed=seed).table
+        if n_dated:
+            dated = spine.dated_facts(n_dated, seed)
             self.facts = pd.concat([self.facts, dated], ignore_index=True)
         self.marked = self.concat_over_models(
             lambda model: spine.greedy(model, self.facts, probe.GRID)
         )
-        self.known = metrics.most_shared(self.marked, v["n_known"])
+        self.known = metrics.most_shared(self.marked, n_known)
         counts = self.known["model"].value_counts()
         known = ", ".join(f"{counts.get(m.name, 0)} of {m.name}" for m in self.models)
         self.print_counts(f"{len(self.facts)} facts (known and taken: {known})")
@@ -66,7 +94,7 @@ class Study(study.Study):
         """The answers to the known facts in other wordings and behind contexts (`shaken.ask`)."""
 
         def ask(model: Model, facts: pd.DataFrame) -> pd.DataFrame:
-            return shaken.ask(model, spine.changed(facts, self.facts, self.parameters["seed"]))
+            return shaken.ask(model, spine.changed(facts, self.facts, self.parameter("seed")))
 
         return self._ask(ask, self.known)
 
@@ -78,21 +106,26 @@ class Study(study.Study):
     @cached_property
     def samples(self) -> pd.DataFrame:
         """Marked samples of the known facts, as many and as hot as part 3 draws them for Cert."""
-        how = {"temperatures": [paraphrased.TEMPERATURE], "n": paraphrased.SAMPLES}
-        drawn = self._ask(probe.sampled, self.known, seed=self.parameters["seed"], **how)
+        drawn = self._ask(
+            probe.sampled,
+            self.known,
+            seed=self.parameter("seed"),
+            temperatures=[paraphrased.TEMPERATURE],
+            n=paraphrased.SAMPLES,
+        )
         return mark_samples(drawn)
 
     @cached_property
     def prompts(self) -> pd.DataFrame:
         """`n_prompts` of the known facts in the prompt of each part (`shaken.in_prompts`)."""
-        few = metrics.most_shared(self.known, self.parameters["n_prompts"])
+        few = metrics.most_shared(self.known, self.parameter("n_prompts"))
         return self._ask(shaken.in_prompts, few)
 
     @cached_property
     def years(self) -> pd.DataFrame:
         """`time.metrics.matches` of the known dated facts under years, at the year, if there are any."""
         known = self.known[self.known["domain"] == "dated"]
-        scores = self._ask(spine.years, known, seed=self.parameters["seed"])
+        scores = self._ask(spine.years, known, seed=self.parameter("seed"))
         if scores.empty:
             return pd.DataFrame(columns=["model", "fact_id", "win_rate"])
         table = timed.matches(scores)
@@ -101,7 +134,7 @@ class Study(study.Study):
     @cached_property
     def measures(self) -> pd.DataFrame:
         """`metrics.measures`: a row a model and known fact."""
-        encoder = sentences.Encoder(self.parameters["sentence_encoder"], open_records())
+        encoder = sentences.Encoder(self.parameter("sentence_encoder"), self.records)
         self.others = [*self.others, encoder]
         return metrics.measures(self.known, self.changed, self.samples, encoder.similarity)
 
@@ -111,12 +144,12 @@ class Study(study.Study):
         """Whether `n_damaged` known facts are right after each change of the weights: model, fact_id,
         relation, text, right, way, dose, draw. `taught` names what a model became by being taught
         something else, in several draws."""
-        few, parts = metrics.most_shared(self.known, self.parameters["n_damaged"]), []
+        few, parts = metrics.most_shared(self.known, self.parameter("n_damaged")), []
         for model in self.models:
             facts, names = self._of(model, few), (taught or {}).get(model.name, [])
             others = {way: damaged(model.name, way) for way in ways}
             others |= {
-                Damage("taught", 1, draw): load_model(name, records=open_records())
+                Damage("taught", 1, draw): load_model(name, records=self.records)
                 for draw, name in enumerate(names)
             }
             for (way, dose, draw), other in others.items():
@@ -133,7 +166,7 @@ class Study(study.Study):
         holds = {"words": table["wordings"] == 1, "heat": table["heat"] >= HOT}
         holds["context"] = table["false"].dropna() == 1
         holds["weights"] = self.after(weights).groupby(metrics.KEY)["right"].all()
-        if self.parameters["n_prompts"]:
+        if self.parameters.get("n_prompts"):
             holds["prompt"] = self.prompts.groupby(metrics.KEY)["right"].all()
         long = stacked(
             {way: x.rename("holds").reset_index() for way, x in holds.items()}, "failure"

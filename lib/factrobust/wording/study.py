@@ -1,4 +1,4 @@
-"""How a notebook of part 3 starts: study = wording.Study(globals())."""
+"""How a notebook of part 3 starts: study = wording.Study(models=models, data=data, ...)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,34 +11,61 @@ from factrobust import draws, schemas, study
 from factrobust.datasets.named import WORLDS
 from factrobust.models import sentences
 from factrobust.models.interface import Model
-from factrobust.models.records import open_records
+from factrobust.models.records import Records
 from factrobust.wording import facts, metrics, probe
 
 
 class Study(study.Study):
     """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
 
-    Holds the `questions`, the `encoder` (how alike texts are), the NLI model `nli` (or None), the
-    prompt `formats` of the models (the paper's, or `prompt_format`), the greedy `responses`, and
-    these `marked`; all facts of the data tell longer names. A parameter `exposures` takes facts of
-    the invented world told so often; `variants` takes these wordings alone.
+    Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the NLI model `nli`
+    (by `nli_model`; None without a name), the prompt `formats` of the models (the paper's, or
+    `prompt_format`), the greedy `responses` of at most `max_new_tokens`, and these `marked`; all facts of
+    the data tell longer names. `exposures` takes facts of the invented world told so often; `variants`
+    takes these wordings alone. `seed` draws facts and the `n_samples` samples of a question.
     """
 
     unit, cluster = "group_id", "relation"
 
     def __init__(
-        self, notebook: Mapping[str, Any], *, prompt_format: str = "", variants: Sequence[int] = ()
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        data: str,
+        n_facts: int,
+        n_samples: int | None = None,
+        max_new_tokens: int | None = None,
+        sentence_encoder: str,
+        nli_model: str | None = None,
+        exposures: Sequence[int] | None = None,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+        prompt_format: str = "",
+        variants: Sequence[int] = (),
     ) -> None:
-        super().__init__(notebook)
-        v, records = self.parameters, open_records()
-        every = facts.load_named_questions(v["data"]).table
-        told = [math.log(1 + n) for n in v.get("exposures", [])]
+        own = {
+            "data": data,
+            "n_facts": n_facts,
+            "n_samples": n_samples,
+            "max_new_tokens": max_new_tokens,
+            "sentence_encoder": sentence_encoder,
+            "nli_model": nli_model,
+            "exposures": exposures,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        every = facts.load_named_questions(data).table
+        told = [math.log(1 + n) for n in exposures or ()]
         questions = every[every["log_popularity"].isin(told)] if told else every
-        questions = facts.sample(questions, v["n_facts"], v["seed"])
+        questions = facts.sample(questions, n_facts, seed)
         questions = questions[questions["variant"].isin(variants)] if variants else questions
         self.questions = self.facts = schemas.Questions.validate(questions)
-        self.encoder, nli = sentences.Encoder(v["sentence_encoder"], records), v.get("nli_model")
-        self.nli = sentences.Entailment(nli, records) if nli else None
+        self.encoder = sentences.Encoder(sentence_encoder, self.records)
+        self.nli = sentences.Entailment(nli_model, self.records) if nli_model else None
         self.others = [self.encoder, *([self.nli] if self.nli else [])]
         self.print_counts(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
         self.formats = {
@@ -47,7 +74,7 @@ class Study(study.Study):
         }
         self._every = every
         # in the invented world a newline ends an answer
-        skip = v["data"] not in WORLDS
+        skip = data not in WORLDS
         self._greedy = partial(probe.greedy, skip_newlines=skip)
         self._sampled = partial(probe.sampled, skip_newlines=skip)
         self.responses = self._ask(self._greedy, self.questions)
@@ -61,7 +88,7 @@ class Study(study.Study):
 
     def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
-            how["max_new_tokens"] = self.parameters["max_new_tokens"]
+            how["max_new_tokens"] = self.parameter("max_new_tokens")
             return ask(model, questions, prompt_format=self.formats[model.name], **how)
 
         return self.concat_over_models(answers)
@@ -89,9 +116,9 @@ class Study(study.Study):
     def samples(self) -> pd.DataFrame:
         """`n_samples` samples of each original question (`wording.probe.sampled`)."""
         originals = self.questions[self.questions["variant"] == 0]
-        how = {"n": self.parameters["n_samples"], "seed": self.parameters["seed"]}
-        draws.need_count("n_samples", how["n"], 2)  # whose likeness is measured
-        return self._ask(self._sampled, originals, **how)
+        n = self.parameter("n_samples")
+        draws.need_count("n_samples", n, 2)  # whose likeness is measured
+        return self._ask(self._sampled, originals, n=n, seed=self.parameter("seed"))
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
@@ -113,7 +140,7 @@ class Study(study.Study):
     @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
-        return self._sets(metrics.control_groups(self.responses, self.parameters["seed"]))
+        return self._sets(metrics.control_groups(self.responses, self.parameter("seed")))
 
     @cached_property
     def groups(self) -> pd.DataFrame:
