@@ -91,22 +91,18 @@ class Training(study.Study):
         followed = pd.DataFrame(rows, columns=["share", "sentences", "says", "P"])
         return stacked(known, "share"), followed
 
-    def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
-        """What `models.grow.watched` returns, with texts and truth (log P of the followed fact's
-        object) at each moment. The record's key holds all that decides them: sentences, questions,
+    def _call(self, asked: pd.DataFrame) -> Call:
+        """The training's record, whose key holds all that decides the result: sentences, questions,
         parameters, the world's files (the tokenizer's words) and TRAINING."""
         told = [*self.sentences["text"], *asked["question"], *asked["prefix"]]
-        parameters = {
-            "parameters": self.parameters,
-            "world": [sha256(file.read_bytes()).hexdigest() for file in world.files()],
-            "training": TRAINING,
-        }
-        call = Call(
-            "tiny",
-            "training",
-            sha256("\n".join(told).encode()).hexdigest(),
-            json.dumps(parameters, sort_keys=True),
-        )
+        prompt = sha256("\n".join(told).encode()).hexdigest()
+        files = [sha256(file.read_bytes()).hexdigest() for file in world.files()]
+        rest = {"parameters": self.parameters, "world": files, "training": TRAINING}
+        return Call("tiny", "training", prompt, json.dumps(rest, sort_keys=True))
+
+    def _trained(self, asked: pd.DataFrame, records: Records | None) -> dict[str, Any]:
+        """What `models.grow.watched` returns, with texts and truth (log P of the followed fact's
+        object) at each moment."""
         v = self.parameters
 
         def train(_: Any) -> Iterator[Any]:
@@ -125,5 +121,5 @@ class Training(study.Study):
             options = {"moments": v["moments"], "disable_tqdm": records is not None}
             yield [0], [grow.watched(plan, texts, tokenizer, v["rate"], ask, **options)]
 
-        [found] = ask_all(records, [call], train, label="training")
+        [found] = ask_all(records, [self._call(asked)], train, label="training")
         return dict(found)
