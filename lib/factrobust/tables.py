@@ -1,8 +1,10 @@
 """Read a CSV that a person may have typed, and say what is wrong with it in one sentence."""
 
+import ast
 import csv
 import difflib
 import io
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +19,18 @@ from numpy.typing import ArrayLike
 from factrobust.paths import noted
 
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
+# White space, and signs that nobody sees, which some programs leave around a text.
+BLANK = " \t\n\r\f\v\xa0\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\u00ad\ufeff"
+# A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
+IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|[\[{(]\s*[\"']", re.DOTALL)
+NOTHING = ("", "null", "none", "nan")  # in a list
+# UTF-8 that was read as Windows' or Latin letters: a capital that begins a letter of two bytes, and a
+# sign that stands behind no capital in any language ("Ã©", "Å¡"); the quotes and dashes that also end
+# words only before a letter ("Ã–sterreich"); "â€™". Then U+FFFD and control characters.
+_SIGNS = "\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„†‡ˆ‰Š‹ŒŽ˜™š›œžŸ"
+DAMAGED = re.compile(
+    rf"[ÂÃÄÅÎÏÐÑ][{_SIGNS}]|Ã[\xa0«»](?=\w)|[ÂÃ][–—‘’“”…•](?=\w)|(?<=[a-zà-ÿ])[ÂÃ](?=\W|$)|Å‘|á[º»][{_SIGNS}“”]|â€|ï»¿|\ufffd|[\x01-\x08\x0e-\x1f\x7f]"
+)
 
 
 class Loaded(NamedTuple):
@@ -45,32 +59,78 @@ def read_table(
     path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
-    Raises FactsError for a bad file. Empty lines are skipped; further columns are kept as notes."""
+
+    Cells are separated by commas, or by semicolons as some spreadsheets write them; in a .tsv by tabs.
+    A header in other letters ("Question", "Fact ID") is read as the column that is meant. Empty lines
+    are skipped; further columns are kept as notes. Raises FactsError for a bad file.
+    """
     path = Path(path)
-    comma = "\t" if path.suffix == ".tsv" else ","
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=comma, strict=True)
+    text, skipped = _without_mark(read_text(path))
+    if not text.strip(BLANK + ",;"):
+        columns = ",".join(required) or "the names of its columns"
+        raise FactsError(f"{path} is empty; write a header ({columns}) and a row below it.")
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_separator(path, text, required), strict=True
+    )
     rows = {}
     try:
-        header = [name.strip() for name in next(reader, [])]
+        first = next(row for row in reader if any(cell.strip(BLANK) for cell in row))
+        header = _meant(first, [*required, *optional])
         _check_header(path, header, required, optional)
         end = reader.line_num
         for row in reader:
             line, end = end + 1, reader.line_num  # a quoted cell may span lines
-            if row and len(row) != len(header):
+            if not any(cell.strip(BLANK) for cell in row):
+                continue
+            if len(row) != len(header):
                 raise FactsError(
-                    f"{path}, line {line}: the row has {len(row)} cells and the header "
-                    f"{len(header)}; put a cell that contains a comma in double quotes."
+                    f"{path}, line {line + skipped}: the row has {len(row)} cells and the header "
+                    f"{len(header)}; put a cell that contains a {_name(reader)} in double quotes."
                 )
-            if row:
-                rows[line] = [cell.strip() for cell in row]
+            rows[line + skipped] = [cell.strip(BLANK) for cell in row]
     except csv.Error as error:
         raise FactsError(
-            f"{path}, line {reader.line_num}: not a CSV row ({error}); close the double quotes."
+            f"{path}, line {reader.line_num + skipped}: not a CSV row ({error}); close the double "
+            "quotes."
         ) from error
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
     lines = pd.Index(rows, name="line")
     return pd.DataFrame([*rows.values()], columns=header, index=lines, dtype=str)
+
+
+def _without_mark(text: str) -> tuple[str, int]:
+    """The text without a first line such as "sep=;", which is for Excel, and how many lines that was."""
+    mark = re.match(r"sep=.\r?\n", text)
+    return (text[mark.end() :], 1) if mark else (text, 0)
+
+
+def _separator(path: Path, text: str, required: Sequence[str]) -> str:
+    """What stands between cells: that by which the first line holds most of the required columns, a
+    comma in doubt."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    first = text.lstrip().splitlines()[0]
+
+    def found(separator: str) -> tuple[int, int]:
+        names = [name.strip(BLANK + '"') for name in first.split(separator)]
+        return len({*_meant(names, required)} & {*required}), len(names)
+
+    return max(",;\t", key=found)  # the first of equals
+
+
+def _name(reader: Any) -> str:
+    return {",": "comma", ";": "semicolon", "\t": "tab"}[reader.dialect.delimiter]
+
+
+def _meant(header: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The header's names, and those of `known` that are written in another way ("Fact ID") as known."""
+    names = [name.strip(BLANK) for name in header]
+    plain = [re.sub(r"[\s-]+", "_", name.casefold()) for name in names]
+    return [
+        other if other in known and other not in names else name
+        for name, other in zip(names, plain, strict=True)
+    ]
 
 
 def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
@@ -102,18 +162,27 @@ def read_text(path: Path) -> str:
     """The text of a file, without a byte-order mark. Raises FactsError if it is not UTF-8."""
     try:
         # -sig: spreadsheets write a byte-order mark before the header
-        return noted(path).read_bytes().decode("utf-8-sig")
+        text = noted(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise FactsError(
             f"{path}, line {line}: the text is not UTF-8; save the file as 'CSV UTF-8' in the "
             "spreadsheet, or convert it with iconv."
         ) from error
+    before, nul, _ = text.partition("\0")
+    if nul:
+        line = before.count("\n") + 1
+        raise FactsError(
+            f"{path}, line {line}: there is a NUL character, as in a file that was damaged or is "
+            "UTF-16; save it anew as 'CSV UTF-8', or delete the character."
+        )
+    return text
 
 
 def _check_header(
     path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
 ) -> None:
+    """Raise FactsError for a column that is missing, twice there, or written wrongly."""
     extra = [name for name in header if name not in required and name not in optional]
     for name in dict.fromkeys([*header, *required, *optional]):
         if header.count(name) > 1:
@@ -121,9 +190,15 @@ def _check_header(
         elif name in header:
             continue
         elif near := difflib.get_close_matches(name, extra, n=1, cutoff=0.75):
-            fault = f"the column {name!r} is missing; rename {near[0]!r}, or call a note otherwise"
+            fault = (
+                f"the column {name!r} is missing; rename {near[0]!r} to {name!r} if that is meant, "
+                "or else give that column of notes a name less alike"
+            )
         elif name in required:
-            fault = f"the column {name!r} is missing; add it to the header ({', '.join(header)})"
+            fault = (
+                f"the column {name!r} is missing; add it to the header, or rename the column that "
+                f"holds it (there are {', '.join(header)})"
+            )
         else:
             continue
         raise FactsError(f"{path}, line 1: {fault}.")
@@ -166,6 +241,24 @@ def filled(remedy: str) -> pa.Check:
     return pa.Check(lambda cells: cells.str.strip() != "", error=f"is empty; {remedy}")
 
 
+def list_of_texts() -> pa.Check:
+    """Check that a cell with several texts can be read (`names_in`)."""
+    return pa.Check(
+        lambda cells: cells.map(is_list),
+        error='looks like a list and is none; join the names with |, or write ["a", "b"]',
+    )
+
+
+def legible() -> pa.Check:
+    """Check that a cell was not damaged on its way: no text that was read in another encoding than it
+    was written in ("NaÃ¯ve"), no sign of a lost letter, no control characters."""
+    return pa.Check(
+        lambda cells: ~cells.str.contains(DAMAGED),
+        error="holds damaged letters (saved or opened in another encoding); type it anew, and save "
+        "the file as 'CSV UTF-8'",
+    )
+
+
 def one_of(known: Iterable[str], remedy: str = "choose one of") -> pa.Check:
     words = sorted(known)
     return pa.Check.isin(words, error=f"is unknown; {remedy} {', '.join(words)}")
@@ -194,10 +287,64 @@ def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.
     return long.dropna(subset="value").astype({"value": float})
 
 
+def names_in(cell: str) -> list[str]:
+    """The texts of a cell that may hold several: joined with | or ;, or a list as JSON, Python, NumPy
+    or PostgreSQL write it. ValueError for a list that cannot be read."""
+    cell = cell.strip(BLANK)
+    if IS_LIST.match(cell):
+        parts = [str(part).strip(BLANK) for part in _listed(cell) if part is not None]
+        return [whole_number(part) for part in parts if part.casefold() not in NOTHING]
+    texts = (text.strip(BLANK) for text in cell.split("|" if "|" in cell else ";"))
+    return [text for text in texts if text]
+
+
+def _listed(cell: str) -> list[Any]:
+    """What a cell holds that is a list."""
+    try:
+        found = json.loads(cell)
+    except json.JSONDecodeError:
+        inside = cell[1:-1].strip()
+        if cell[0] == "{" and "'" not in cell or not re.search("[\"']", cell):  # PostgreSQL's, numbers
+            return next(csv.reader([inside], skipinitialspace=True), [])
+        spaced = re.sub(r"(?<=[\"'])\s+(?=[\"'])", ", ", inside)  # NumPy's has no commas
+        found = ast.literal_eval(f"[{spaced}]") if cell[-1] in "]})" else None
+    if not isinstance(found, list) or any(isinstance(part, list | dict | tuple) for part in found):
+        raise ValueError("no list of texts")
+    return found
+
+
+def whole_number(text: str) -> str:
+    """The text; that of a whole number which a program has made a decimal one ("1969.0") without its
+    zeros."""
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
+
+
+def is_list(cell: str) -> bool:
+    """Whether `names_in` can read the cell."""
+    try:
+        names_in(cell)
+    except (ValueError, SyntaxError, TypeError):
+        return False
+    return True
+
+
+def accepted_names(
+    answers: pd.Series, aliases: pd.Series
+) -> tuple[list[str], list[list[str]]]:
+    """The answer of each row, and its aliases (`names_in` each cell). Of a whole number that was made
+    a decimal one the whole one is the answer, and what was typed an alias."""
+    names, others = [], []
+    for typed, cell in zip(answers, aliases, strict=True):
+        name = whole_number(typed)
+        names.append(name)
+        others.append([other for other in dict.fromkeys([typed, *names_in(cell)]) if other != name])
+    return names, others
+
+
 def alias_lists(aliases: pd.Series, objects: pd.Series) -> list[list[str]]:
-    """The list of aliases of each row, without the object itself. A cell joins them with |."""
-    pairs = zip(aliases.str.split("|"), objects, strict=True)
-    return [[a for cell in cells if (a := cell.strip()) and a != name] for cells, name in pairs]
+    """The list of aliases of each row (`names_in` a cell), without the object itself."""
+    pairs = zip(aliases.map(names_in), objects, strict=True)
+    return [[alias for alias in texts if alias != name] for texts, name in pairs]
 
 
 def slug(text: str) -> str:

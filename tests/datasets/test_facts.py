@@ -143,7 +143,12 @@ def changed(old: str, new: str, before: str = "") -> str:
     (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
     (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
     (HEADER, "", "no rows", "add at least one row"),
-    ("", "line 1", "'subject' is missing", "add it to the header"),
+    ("", "", "is empty", r"write a header \(subject,relation,object\)"),
+    ("subject,relation\nK,capital\n", "line 1", "'object' is missing", "there are subject, relation"),
+    (changed("Nairobi", "SÃ£o TomÃ©"), "line 2", "holds damaged letters", "type it anew"),
+    (changed("Nairobi", "\u200b"), "line 2", "object cell is empty", "write the answer"),
+    (changed("Nairobi", "Nai\0robi"), "line 2", "there is a NUL character", "save it anew"),
+    (changed("Nairobi,", 'Nairobi,"[""a"", b"'), "line 2", "looks like a list", "join the names"),
 ])  # fmt: skip
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"

@@ -23,8 +23,9 @@ SCHEMA = tables.csv_schema(
     **dict.fromkeys(COLUMNS)
     | {
         "fact_id": tables.filled("write a short unique name, or drop the column"),
-        "subject": tables.filled("write what the fact is about"),
-        "object": tables.filled("write the answer, or delete the line"),
+        "subject": [tables.filled("write what the fact is about"), tables.legible()],
+        "object": [tables.filled("write the answer, or delete the line"), tables.legible()],
+        "aliases": [tables.list_of_texts(), tables.legible()],
         "answer_type": tables.one_of(tables.ANSWER_TYPES),
         "domain": tables.filled("name a domain, or drop the column"),
         "popularity": tables.number("write one such as 4.2, or leave it empty"),
@@ -83,7 +84,7 @@ def load_facts(
     usual["fact_id"] = frame["relation"] + "/" + frame["subject"].map(tables.slug)
     frame = tables.complete_table(frame, SCHEMA, **usual)
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
-    frame["aliases"] = tables.alias_lists(frame["aliases"], frame["object"])
+    frame["object"], frame["aliases"] = tables.accepted_names(frame["object"], frame["aliases"])
     tables.check_unique(frame, ["fact_id"], path)
     if relations is not None:
         frame = frame[frame["relation"].isin(list(relations))]

@@ -85,13 +85,13 @@ def read_rows(path: Path, checks: Mapping[str, Any]) -> pd.DataFrame:
 
 
 POPQA_FILES = ("popQA.tsv", "test.tsv")  # as PopQA's authors and the hub call it
-# Around some answers stand marks that nobody sees ("Norvège" and U+200F), and no model writes.
-BLANK = " \t\n\r\xa0\u200b\u200e\u200f\ufeff"
 
 
 def texts_of(cell: str) -> list[str]:
-    """The different texts of a JSON list, without blanks around them."""
-    return [text for text in dict.fromkeys(text.strip(BLANK) for text in json.loads(cell)) if text]
+    """The different texts of a JSON list, without blanks around them. Around some stand marks that
+    nobody sees ("Norvège" and U+200F), and no model writes."""
+    texts = (text.strip(tables.BLANK) for text in json.loads(cell))
+    return [text for text in dict.fromkeys(texts) if text]
 
 
 FILLED = tables.filled("remove the row")

@@ -1,0 +1,126 @@
+"""A CSV of one's own questions, as people and spreadsheets write it."""
+
+import pytest
+
+from factrobust.tables import FactsError
+from factrobust.together.own import iso_date, read_questions
+
+FRANCE = "Who was the president of France?"
+
+
+def write(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_a_file_as_excel_writes_it(tmp_path):
+    text = "Question;Answer;Aliases\r\nWho?;1969.0;'69|1969\r\n;;\r\nWhat?;C++;\r\n"
+    for mark, encoding in (("", "utf-8-sig"), ("sep=;\r\n", "utf-8"), ("", "utf-8")):
+        table = read_questions(write(tmp_path, mark + text, encoding))
+        assert table["question"].tolist() == ["Who?", "What?"]
+        assert table["object"].tolist() == ["1969", "C++"]
+        assert table["aliases"].tolist() == [["1969.0", "'69"], []]
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ('"[""Obama"", ""Barack Hussein Obama II""]"', ["Obama", "Barack Hussein Obama II"]),
+        ("\"['Obama', 'B. Obama']\"", ["Obama", "B. Obama"]),
+        ("\"['Obama' 'B. Obama']\"", ["Obama", "B. Obama"]),  # NumPy's
+        ("\"['Obama', \"\"O'Bama\"\"]\"", ["Obama", "O'Bama"]),
+        ('"(""Obama"",)"', ["Obama"]),
+        ('"{Obama,""B. Obama""}"', ["Obama", "B. Obama"]),  # PostgreSQL's
+        ("Obama; B. Obama", ["Obama", "B. Obama"]),
+        ("Obama|B. Obama; Jr.", ["Obama", "B. Obama; Jr."]),
+        ("\u200bObama\ufeff | ", ["Obama"]),
+        ("[]", []),
+        ('"[""Obama"", null]"', ["Obama"]),
+        ("[sic] Obama", ["[sic] Obama"]),
+        ("(What's the Story) Morning Glory?", ["(What's the Story) Morning Glory?"]),
+        ("[Sn]", ["Sn"]),
+        ('"[44, 44.0]"', ["44"]),
+    ],
+)
+def test_aliases_as_programs_write_them(tmp_path, cell, names):
+    path = write(tmp_path, f"question,answer,aliases\nWho?,Barack Obama,{cell}\n")
+    assert read_questions(path)["aliases"].tolist() == [names]
+
+
+@pytest.mark.parametrize(
+    ("cell", "date"),
+    [
+        ("1995", "1995"), ("1995.0", "1995"), ("1995-5", "1995-05"), ("1995/05/17", "1995-05-17"),
+        ("17/05/1995", "1995-05-17"), ("17.5.1995", "1995-05-17"), ("17-05-1995", "1995-05-17"),
+        ("1995-05-17 00:00:00", "1995-05-17"), ("1995-05-17T00:00:00Z", "1995-05-17"),
+        ("17/05/1995 12:30", "1995-05-17"), ("05/1995", "1995-05"), ("17 May 1995", "1995-05-17"),
+        ("17-May-1995", "1995-05-17"), ("May 17, 1995", "1995-05-17"), ("Sept 1995", "1995-09"),
+        ("september 1995", "1995-09"), ("476", "0476"),
+        ("31/02/1995", ""), ("17/05/95", ""), ("34836", ""), ("soon", ""), ("17 Mai 1995", ""),
+    ],
+)  # fmt: skip
+def test_dates_as_spreadsheets_write_them(cell, date):
+    assert iso_date(cell, day_first=True) == date
+
+
+def test_the_file_shows_whether_dates_begin_with_the_day(tmp_path):
+    def dates(*cells):
+        rows = [f"Who was {n}?,A,{cell},{cell}" for n, cell in enumerate(cells)]
+        text = "\n".join(["question,answer,start,end", *rows, ""])
+        return read_questions(write(tmp_path, text))["start"].tolist()
+
+    assert dates("05/17/1995", "05/06/1995") == ["1995-05-17", "1995-05-06"]
+    assert dates("17/05/1995", "05/06/1995") == ["1995-05-17", "1995-06-05"]
+    assert dates("05/05/1995") == ["1995-05-05"]
+    with pytest.raises(FactsError, match="line 2: nothing tells whether '05/06/1995' begins with"):
+        dates("05/06/1995")
+    with pytest.raises(FactsError, match="line 3 begins with its day and that in line 2 with"):
+        dates("05/17/1995", "17/05/1995")
+
+
+def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
+    rows = "1995,2007-05-16\n", "2007-05-16,2012\n", "2017,\n"
+    names = "Chirac", "Sarkozy", "Macron"
+    lines = [f"{FRANCE},{name},{row}" for name, row in zip(names, rows, strict=True)]
+    table = read_questions(write(tmp_path, "question,answer,start,end\n" + "".join(lines)))
+    assert table["question"].tolist() == [
+        f"In {year}, who was the president of France?" for year in (2001, 2009, 2018)
+    ]
+    assert table["fact_id"].tolist()[1:] == [
+        f"{FRANCE} (2007-05-16 to 2012)", f"{FRANCE} (2017 to now)"
+    ]  # fmt: skip
+    assert table["subject"].tolist() == [FRANCE] * 3
+    alone = read_questions(write(tmp_path, "question,answer,start,end\n" + lines[0]))
+    assert alone["question"].tolist() == [FRANCE]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("A,17/05/95,", "line 2: the start '17/05/95' is no date of the calendar; write YYYY"),
+        ("A,1995,20007", "line 2: the end '20007' is no date"),
+        ("A,2007,1995", r"line 2: the end \(1995\) is before the start \(2007\); swap the two"),
+        ("A,2007-05,2007-04-30", "is before the start"),
+        ("A,,1995", r"line 2: there is an end \(1995\) and no start; write when it began"),
+        ("A,1995,2007\nWho?,B,1995,2007", "line 3: .*already in line 2"),
+        ("Bjarne StroustrupÂ\u00a0,,", "line 2: the answer .* holds damaged letters"),
+        ("Ã–sterreich,,", "holds damaged letters"),
+        ("S\ufffdo TomÃ©,,", "holds damaged letters"),
+        ("\u200b,,", "line 2: the answer cell is empty"),
+        ("Nai\0robi,,", "line 2: there is a NUL character"),
+    ],
+)
+def test_what_cannot_be_asked_is_named_with_its_line(tmp_path, row, fault):
+    path = write(tmp_path, f"question,answer,start,end\nWho?,{row}\n")
+    with pytest.raises(FactsError, match=fault):
+        read_questions(path)
+
+
+def test_a_file_that_is_none(tmp_path):
+    with pytest.raises(FactsError, match="none.csv is no file; give the CSV with your questions"):
+        read_questions(tmp_path / "none.csv")
+    with pytest.raises(FactsError, match=r"is empty; write a header \(question,answer\)"):
+        read_questions(write(tmp_path, "\n"))
+    with pytest.raises(FactsError, match="rename 'anwser' to 'answer'"):
+        read_questions(write(tmp_path, "question,anwser\nWho?,A\n"))
