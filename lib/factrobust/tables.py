@@ -22,7 +22,7 @@ ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 # White space, and signs that nobody sees, which some programs leave around a text.
 BLANK = " \t\n\r\f\v\xa0\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\u00ad\ufeff"
 # A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
-IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|[\[{(]\s*[\"']", re.DOTALL)
+IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|\(\s*[\"'].*\)$|[\[{]\s*[\"']", re.DOTALL)
 NOTHING = ("", "null", "none", "nan")  # in a list
 # UTF-8 that was read as Windows' or Latin letters: a capital that begins a letter of two bytes, and a
 # sign that stands behind no capital in any language ("Ã©", "Å¡"); the quotes and dashes that also end
@@ -304,7 +304,8 @@ def _listed(cell: str) -> list[Any]:
         found = json.loads(cell)
     except json.JSONDecodeError:
         inside = cell[1:-1].strip()
-        if cell[0] == "{" and "'" not in cell or not re.search("[\"']", cell):  # PostgreSQL's, numbers
+        plain = cell[0] == "{" and "'" not in cell  # PostgreSQL's
+        if plain or not re.search("[\"']", cell):
             return next(csv.reader([inside], skipinitialspace=True), [])
         spaced = re.sub(r"(?<=[\"'])\s+(?=[\"'])", ", ", inside)  # NumPy's has no commas
         found = ast.literal_eval(f"[{spaced}]") if cell[-1] in "]})" else None

@@ -40,6 +40,7 @@ def test_a_file_as_excel_writes_it(tmp_path):
         ("[sic] Obama", ["[sic] Obama"]),
         ("(What's the Story) Morning Glory?", ["(What's the Story) Morning Glory?"]),
         ("[Sn]", ["Sn"]),
+        ("('Til) I Kissed You", ["('Til) I Kissed You"]),
         ('"[44, 44.0]"', ["44"]),
     ],
 )
@@ -118,7 +119,7 @@ def test_what_cannot_be_asked_is_named_with_its_line(tmp_path, row, fault):
 
 
 def test_a_file_that_is_none(tmp_path):
-    with pytest.raises(FactsError, match="none.csv is no file; give the CSV with your questions"):
+    with pytest.raises(FactsError, match=r"none\.csv is no file; give the CSV with your questions"):
         read_questions(tmp_path / "none.csv")
     with pytest.raises(FactsError, match=r"is empty; write a header \(question,answer\)"):
         read_questions(write(tmp_path, "\n"))

@@ -1,10 +1,8 @@
 """A card of any model: what it knows, what makes it lose that, and what is usually done about it.
 
-    found = factrobust.card("gemma-3-270m")            # a name, folder, .gguf, hub id, "URL NAME"
-    found = factrobust.card("my-model", "mine.csv")    # question,answer[,aliases,relation,start,end,context]
+    found = factrobust.card("gemma-3-270m")            # a name (`together.opened`)
+    found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`together.own`)
     found.save("build/cards")                          # JSON, and from it a page, a PNG, a model-index
-
-"NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`together.damage`).
 """
 
 import hashlib
@@ -14,26 +12,33 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 from scipy.special import expit
 
-from factrobust import __version__, draws, load_model, statistics, tables
+from factrobust import __version__, draws, statistics, tables
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
 from factrobust.models.interface import Model, ModelError
-from factrobust.models.load import GROWN
-from factrobust.models.prompts import FORMATS, prompts
-from factrobust.models.records import open_records
+from factrobust.models.load import GROWN, settings_of
+from factrobust.models.prompts import prompts
 from factrobust.paths import DATA, noted, write_atomically
 from factrobust.text import normalise
 from factrobust.time import metrics as timed
-from factrobust.together import spine
-from factrobust.together.damage import Damage, damaged
+from factrobust.together import own, spine
+from factrobust.together.opened import (
+    chosen_format,
+    exists,
+    format_for,
+    in_format,
+    is_address,
+    opened,
+    read_name,
+)
 
 KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
@@ -41,13 +46,6 @@ DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
 SURVIVAL = DATA / "cards" / "survival.json"  # what notebook 6.3 fits
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
-CSV = tables.csv_schema(
-    ("question", "answer"),
-    question=tables.filled("write the question, or delete the line"),
-    answer=tables.filled("write the right answer, or delete the line"),
-    relation=tables.filled("name what kind of fact it is, or drop the column"),
-    **dict.fromkeys(("aliases", "start", "end", "context")),
-)
 # The worst first: the number that tells (see `Fact`), below which value, and what is usually done about it.
 VERDICTS = tables.read_csv(DATA / "cards" / "verdicts.csv", index_col="verdict")
 MEASURES = tables.read_csv(DATA / "cards" / "measures.csv")  # those of a model, and their baselines
@@ -133,18 +131,46 @@ class Card(BaseModel):
         text = json.dumps(self.model_dump(mode="json", exclude={"digest"}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def short_name(self) -> str:
+        """The model's name without the folders above it, in letters for a file's name."""
+        if is_address(self.model):
+            return tables.slug(self.model.split()[1])
+        try:
+            text, change, prompt_format = read_name(self.model)
+        except ModelError:  # of a model that was given as such, with a name of its own
+            return tables.slug(self.model)
+        last = Path(text).expanduser().resolve().name if exists(text) else text.rpartition("/")[2]
+        return tables.slug(f"{last} {change.label if change else ''} {prompt_format}")
+
+    @property
+    def stem(self) -> str:
+        """What its files are called: a model of data/models.csv that was asked as usual by its name alone,
+        any other by its name, its data, and eight digits that no card of another model, folder, prompt
+        format, decoder or data has."""
+        line = settings_of(self.model)
+        asked = self.prompt_format, self.data, self.decoder
+        if line and asked == (line.prompt_format, usual_data(self.model), DECODER):
+            return tables.slug(self.model)
+        place = str(Path(self.model).expanduser().resolve()) if exists(self.model) else ""
+        about = [self.model, place, self.fingerprint, self.prompt_format, self.data, self.data_sha256]
+        digits = hashlib.sha256(json.dumps([*about, self.decoder]).encode()).hexdigest()[:8]
+        data = tables.slug(self.data.removesuffix(".csv"))
+        return f"{self.short_name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"
+
     def save(self, folder: str | Path = "build/cards", name: str = "") -> list[Path]:
-        """Write NAME.json, and from it NAME.png, NAME.html and NAME.yaml (a `model-index` block)."""
+        """Write NAME.json, and from it NAME.png, NAME.html and NAME.yaml (a `model-index` block). NAME is
+        the card's `stem` unless one is given."""
         from factrobust.together import page
 
-        name = name or tables.slug(self.model.rstrip("/").rsplit("/", 1)[-1])
-        json = (self.model_dump_json(indent=1) + "\n").encode()
-        files = {"json": json, "png": page.picture(self)}
+        name, folder = name or self.stem, Path(folder).expanduser()
+        written = (self.model_dump_json(indent=1) + "\n").encode()
+        files = {"json": written, "png": page.picture(self)}
         files |= {"html": page.html(self).encode(), "yaml": page.model_index(self).encode()}
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for end, content in files.items():
-            write_atomically(Path(folder, f"{name}.{end}"), content)
-        return [Path(folder, f"{name}.{end}") for end in files]
+            write_atomically(folder / f"{name}.{end}", content)
+        return [folder / f"{name}.{end}" for end in files]
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -155,51 +181,40 @@ class Card(BaseModel):
         return found
 
 
-def opened(name: Any) -> Model:
-    """The model of a name as the module's head writes it, or of an endpoint's mapping; a model stays
-    as it is. ModelError for what cannot be loaded."""
-    if isinstance(name, Model):
-        return name
-    if isinstance(name, str) and name.startswith(("http://", "https://")):
-        name = dict(zip(("url", "model"), [*name.split(maxsplit=1), "model"], strict=False))
-    if isinstance(name, Mapping):
-        return load_model(name, records=open_records())
-    parts = re.fullmatch(r"([^#~]+)(?:~(\w+) (\d*\.?\d+))?(?:#([\w-]+))?", name)
-    if not parts or (parts[4] or "prefix") not in FORMATS:
-        known = f"NAME#FORMAT (of {', '.join(FORMATS)})"
-        raise ModelError(f"{name!r} is no name of a model; write NAME, NAME~round 4 or {known}")
-    text, way, dose, prompt_format = parts.groups()
-    try:
-        change = Damage(way, float(dose)) if way else None
-        model = damaged(text, change) if change else load_model(text, records=open_records())
-    except (OSError, KeyError) as error:  # of transformers
-        why = str(error).splitlines()[0][:120]
-        raise ModelError(f"{text} holds no model ({why}); give another folder") from error
-    model.prompt_format, model.name = prompt_format or model.prompt_format, name
-    return model
+class Questions(NamedTuple):
+    """The facts that can be asked, in the order of asking; what their data are called, and the SHA-256
+    of these."""
+
+    table: pd.DataFrame
+    called: str
+    digest: str
 
 
-def questions(data: str | Path | None, name: str, seed: int = 0) -> tuple[pd.DataFrame, str, str]:
-    """The facts in the order of asking, what their data are called, and their SHA-256: of a CSV, or the
-    embedded ones, or the invented world's for a model that grew there."""
+def questions(data: str | Path | None, name: str, seed: int = 0) -> Questions:
+    """The facts of a CSV of one's own (`own.read_questions`), or the embedded ones, or the invented
+    world's for a model that grew there. They are in an order drawn by the seed and their names."""
     if data is not None:
-        table = tables.read_checked(data, CSV)
-        tables.check_unique(table, ["question"], data)
-        table = tables.complete_table(table, CSV, relation="own").reset_index(drop=True)
-        table["aliases"] = tables.alias_lists(table["aliases"], table["answer"])
-        table = table.assign(subject=table["question"], object=table["answer"], domain="own")
-        table = table.assign(fact_id=table["question"], prefix="", popularity=np.nan)
-        table = table.assign(**dict.fromkeys(("answer_type", "popularity_source", "source"), ""))
-        digest = hashlib.sha256(noted(data).read_bytes()).hexdigest()
-        return table, Path(data).name, digest
-    grown = name.startswith("world") and (GROWN / re.split("[#~]", name)[0]).is_dir()
-    called = "world" if grown else "embedded"
-    facts = [load_named([called], limit=900, seed=seed).table]
-    every = pd.concat(facts if grown else [*facts, spine.dated_facts(60, seed)])
-    lots = [draws.hash48(seed, name) for name in every["fact_id"]]
-    every = every.iloc[np.argsort(lots)].reset_index(drop=True)
+        path = Path(data).expanduser()
+        table = _shuffled(own.read_questions(path), seed)
+        return Questions(table, path.name, hashlib.sha256(noted(path).read_bytes()).hexdigest())
+    called = usual_data(name)
+    every = load_named([called], limit=900, seed=seed).table
+    if called == "embedded":
+        every = pd.concat([every, spine.dated_facts(60, seed)])
+    every = _shuffled(every, seed)
     text = every[["fact_id", "question", "object"]].to_csv(index=False)
-    return every, called, hashlib.sha256(text.encode()).hexdigest()
+    return Questions(every, called, hashlib.sha256(text.encode()).hexdigest())
+
+
+def usual_data(name: str) -> str:
+    """The data that a model is asked where none are given."""
+    grown = name.startswith("world") and (GROWN / re.split("[#~]", name)[0]).is_dir()
+    return "world" if grown else "embedded"
+
+
+def _shuffled(table: pd.DataFrame, seed: int) -> pd.DataFrame:
+    lots = [draws.hash48(seed, name) for name in table["fact_id"]]
+    return table.iloc[np.argsort(lots)].reset_index(drop=True)
 
 
 def card(
@@ -207,70 +222,127 @@ def card(
     data: str | Path | None = None,
     *,
     known: int = KNOWN,
+    all_facts: bool = False,
     decoder: Mapping[str, float] = DECODER,
     seed: int = 0,
     facts: Sequence[str] | None = None,
 ) -> Card:
     """Ask a model until `known` facts are right, and shake these.
 
-    `data` is a CSV (see the module's head), `decoder` the settings that you use the model with
-    (temperature, top_k, top_p, min_p). `facts` names those to ask instead, so that two cards are of
-    the same. Raises ModelError or FactsError, one sentence; answers so far are in the records.
+    `model` is a name (`together.opened`), an endpoint's mapping, or a model, which keeps its prompt
+    format. `data` is a CSV of one's own (`together.own`). `all_facts` asks all of it. `decoder` are the
+    settings that you use the model with (temperature, top_k, top_p, min_p). `facts` names those to ask
+    instead. Raises ModelError or FactsError, one sentence; answers so far are in the records.
     """
-    model = opened(model)
-    table, called, digest = questions(data, model.name, seed)
+    asked = opened(model)
+    every = questions(data, asked.name, seed)
+    chosen = format_for(asked, every.table, chosen_format(model))
+    tell_format(asked, chosen)
+    wanted = len(every.table) if all_facts or facts is not None else known
+    return card_of(
+        in_format(asked, chosen), every, facts=facts, known=wanted, decoder=decoder, seed=seed
+    )
+
+
+def tell_format(model: Model, chosen: str, why: str = "") -> None:
+    """Print in which prompt format a model is asked."""
+    other = "" if model.prompt_format == chosen else f", not {model.prompt_format}"
+    print(f"{model.name} is asked in the prompt format {chosen}{other}{why}")
+
+
+def card_of(
+    model: Model,
+    every: Questions,
+    *,
+    facts: Sequence[str] | None,
+    known: int,
+    decoder: Mapping[str, float],
+    seed: int,
+) -> Card:
+    """The card of a model in its own prompt format: of the facts of that name, or of the first ones until
+    `known` are right. What contexts state is drawn from `every` fact, whichever are asked."""
+    table = every.table
     if facts is not None:
         table = table[table["fact_id"].isin(facts)].reset_index(drop=True)
-        known = len(table)
     if table.empty:
-        raise ModelError(f"{called} has none of the facts that {model.name} is to be asked")
-    begins, own = (table["prefix"] != "").all(), FORMATS[model.prompt_format]
-    if (own.prefix and not begins) or model.prompt_format == "chat":
-        model.prompt_format = "instruction" if model.chat else "two-shot"
+        raise ModelError(f"{every.called} has none of the facts that {model.name} is to be asked")
+    # 1. What is known.
     frames = [] if spine.is_world(table) else list(spine.FRAMES)
     if frames:
         print("Known facts are asked again as:", *frames, sep="\n  ")
     said = _until(model, table, known)
-    names, right = said.loc[said["right"], "fact_id"], said[said["right"]].set_index("fact_id")
-    numbers, shaken = right[["logprob", "t_b", "frs"]], said.head(0)
-    missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
-    if len(right):
-        mine = table[table["fact_id"].isin(names)]
-        numbers = numbers.assign(**_heated(model, right, decoder), years=_years(model, mine, seed))
-        shaken = _shaken(model, mine, table, seed)
-        name = shaken["form"].where(shaken["way"] == "context", "wordings").rename("name")
-        numbers = numbers.join(
-            shaken.astype({"right": float}).pivot_table("right", "fact_id", name)
-        )
-        if numbers["years"].isna().all():
-            missing.append("years: no known fact that held for a time could be scored under years")
-        if SURVIVAL.exists():
-            fit = json.loads(noted(SURVIVAL).read_text("utf-8"))
-            odds = fit["intercept"] + fit["logprob"] * numbers["logprob"]
-            numbers["survives"] = expit(odds)
-    notes = [f"{len(said)} facts were asked and {len(right)} of them are known"]
-    if len(right) < KNOWN:
-        notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
+    right = said[said["right"]].set_index("fact_id")
+    # 2. What these lose.
+    mine = table[table["fact_id"].isin(right.index)]
+    shaken = _shaken(model, mine, every.table, seed) if len(right) else said.head(0)
+    numbers = _numbers(model, mine, right, shaken, decoder, seed)
+    # 3. The card.
+    notes, missing = _told(model, every, said, mine, numbers)
     made = Card(
-        model=model.name, fingerprint=model.fingerprint, prompt_format=model.prompt_format,
-        prompt=prompts(model, table.head(1))[0], decoder=dict(decoder), data=called, frames=frames,
-        data_sha256=digest, notes=notes, measures=[], facts=_facts(said, shaken, numbers), missing=missing,
-    )  # fmt: skip
+        model=model.name,
+        fingerprint=model.fingerprint,
+        prompt_format=model.prompt_format,
+        prompt=prompts(model, table.head(1))[0],
+        frames=frames,
+        decoder=dict(decoder),
+        data=every.called,
+        data_sha256=every.digest,
+        notes=notes,
+        measures=[],
+        facts=_facts(said, shaken, numbers),
+        missing=missing,
+    )
+    return _with_measures(made, len(right))
+
+
+def _with_measures(made: Card, n_known: int) -> Card:
+    """The card with its measures and digest. A measure of fewer than FEW of more known facts is missing."""
+    few = min(FEW, n_known)
     counts = made.numbers["name"].value_counts()
-    rare = [name for name in MEASURES["number"] if 0 < counts.get(name, 0) < min(FEW, len(right))]
-    missing += [f"{name}: too few known facts, {counts[name]}, for a number" for name in rare]
-    kept = [m for m in measured(made) if m.n >= min(FEW, len(right))]
-    made = made.model_copy(update={"measures": kept, "missing": missing})
+    rare = [name for name in MEASURES["number"] if 0 < counts.get(name, 0) < few]
+    why = [f"{name}: too few known facts, {counts[name]}, for a number" for name in rare]
+    kept = [measure for measure in measured(made) if measure.n >= few]
+    made = made.model_copy(update={"measures": kept, "missing": made.missing + why})
     return made.model_copy(update={"digest": made.digested()})
 
 
+def _told(
+    model: Model, every: Questions, said: pd.DataFrame, mine: pd.DataFrame, numbers: pd.DataFrame
+) -> tuple[list[str], list[str]]:
+    """What a reader must know of how a card was made, and what is missing in it."""
+    n_known, n_all = int(said["right"].sum()), len(every.table)
+    of_all = "" if len(said) == n_all else f" of {n_all:,}"
+    notes = [f"{len(said)}{of_all} facts were asked and {n_known} of them are known"]
+    if n_known < KNOWN:
+        notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
+    right = said[said["right"]]
+    whole = (right["begin"] == 0) & (right["end"] == right["token_ids"].map(len))
+    lost = int((right["begin"] < 0).sum())
+    if longer := int((~whole).sum()) - lost:
+        notes.append(
+            f"{longer} known facts are answered in more words than the name: their probabilities are "
+            "those of the name, after the words before it"
+        )
+    missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
+    if lost:
+        missing.append(
+            f"logprob, kept, t_b and FRS of {lost} known facts: the answer is a sentence, and nothing "
+            "tells which of its tokens are the name"
+        )
+    if n_known and numbers["years"].isna().all():
+        missing.append("years: no known fact that held for a time could be scored under years")
+    if still := int((_held(mine, ended=False)).sum()):
+        missing.append(f"years: {still} known facts still hold, so that no year is after them")
+    return notes, missing
+
+
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
-    """`spine.greedy` of the table's first facts, until so many are right. After the first of them a
+    """`spine.named` of the table's first facts, until so many are right. After the first of them a
     forecast is printed."""
     parts: list[pd.DataFrame] = []
     begun = time.monotonic()
     for start in range(0, len(table), CHUNK):
-        parts.append(spine.greedy(model, table[start : start + CHUNK], probe.GRID))
+        parts.append(spine.named(model, table[start : start + CHUNK], probe.GRID))
         n = sum(part["right"].sum() for part in parts)
         if start == 0:  # what follows costs a dozen questions a known fact
             done = len(parts[0])
@@ -282,6 +354,28 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def _numbers(
+    model: Model,
+    mine: pd.DataFrame,
+    right: pd.DataFrame,
+    shaken: pd.DataFrame,
+    decoder: Mapping[str, float],
+    seed: int,
+) -> pd.DataFrame:
+    """The numbers of the known facts [fact_id], a column each (see `Fact`)."""
+    numbers = right[["logprob", "t_b", "frs"]]
+    if right.empty:
+        return numbers
+    numbers = numbers.assign(**_heated(model, right, decoder), years=_years(model, mine, seed))
+    name = shaken["form"].where(shaken["way"] == "context", "wordings").rename("name")
+    shares = shaken.astype({"right": float}).pivot_table("right", "fact_id", name)
+    numbers = numbers.join(shares)
+    if SURVIVAL.exists():
+        fit = json.loads(noted(SURVIVAL).read_text("utf-8"))
+        numbers["survives"] = expit(fit["intercept"] + fit["logprob"] * numbers["logprob"])
+    return numbers
+
+
 def _heated(
     model: Model, right: pd.DataFrame, decoder: Mapping[str, float]
 ) -> dict[str, pd.Series]:
@@ -290,8 +384,11 @@ def _heated(
     cuts: dict[str, Any] = {name: value for name, value in decoder.items() if name != "temperature"}
     t = float(decoder.get("temperature", 1))
     if "temper" not in model.lacks:
-        asked = right["prompt"].tolist(), right["token_ids"].tolist()
-        return {"kept": pd.Series(np.exp(model.temper(*asked, [t], **cuts)[:, 0]), right.index)}
+        placed = right[right["begin"] >= 0]
+        if placed.empty:
+            return {"kept": pd.Series(np.nan, right.index)}
+        kept = np.exp(spine.tempered(model, placed, [t], **cuts)[:, 0])
+        return {"kept": pd.Series(kept, placed.index)}
     facts = right.reset_index()[[*probe.ABOUT, "question", "prefix"]]
     how: dict[str, Any] = {"n": 5, "max_new_tokens": probe.LONG}
     ways: list[dict[str, Any]] = [{"temperatures": [t]} | cuts, {"temperatures": SAMPLED}]
@@ -302,18 +399,25 @@ def _heated(
 
 
 def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The answers to the known facts in other wordings and behind contexts, hers among them."""
+    """The answers to the known facts in other wordings and behind contexts, the user's own among them."""
     rows = spine.changed(right, table, seed)
     if "context" in right:
-        hers = right[right["context"] != ""]
-        hers = hers.assign(way="context", form="yours", sentence=hers["context"])
-        rows = pd.concat([rows, hers], ignore_index=True)
+        own_contexts = right[right["context"] != ""]
+        yours = own_contexts.assign(way="context", form="yours", sentence=own_contexts["context"])
+        rows = pd.concat([rows, yours], ignore_index=True)
     return spine.greedy(model, rows.assign(question=spine.behind(rows)), free=True)
+
+
+def _held(facts: pd.DataFrame, *, ended: bool) -> pd.Series:
+    """Which facts held for a time that has ended, or still hold since a start [row]."""
+    nothing = pd.Series("", facts.index)
+    start, end = (facts.get(name, nothing).fillna("") for name in ("start", "end"))
+    return (start != "") & ((end != "") == ended)
 
 
 def _years(model: Model, right: pd.DataFrame, seed: int) -> pd.Series:
     """The win rate of known facts that held for a time, [fact_id]."""
-    held = right[right.get("start", pd.Series("", right.index)).fillna("") != ""]
+    held = right[_held(right, ended=True)]
     if held.empty or "score" in model.lacks:
         return pd.Series(dtype=float)
     matched = timed.matches(spine.years(model, held, seed))
@@ -328,10 +432,15 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
         found = numbers.loc[row["fact_id"]].dropna().to_dict() if known else {}
         faults = VERDICTS.index[VERDICTS["below"] > VERDICTS["number"].map(found)]
         facts[row["fact_id"]] = Fact(
-            **{name: row[name] for name in ("fact_id", "relation", "question")},
-            accepted=[row["object"], *row["aliases"]], answer=row["text"].strip(), known=known,
-            verdicts=[*faults] or ["holds" if known else "unknown"], numbers=found,
-        )  # fmt: skip
+            fact_id=row["fact_id"],
+            relation=row["relation"],
+            question=row["question"],
+            accepted=[row["object"], *row["aliases"]],
+            answer=row["text"].strip(),
+            known=known,
+            verdicts=[*faults] or ["holds" if known else "unknown"],
+            numbers=found,
+        )
     for row in shaken.to_dict("records"):
         fact, answer = facts[row["fact_id"]], row["text"].strip()
         if row["way"] == "wording":

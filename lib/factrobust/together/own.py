@@ -15,6 +15,7 @@ from factrobust import tables
 from factrobust.tables import FactsError
 from factrobust.time.dates import MONTHS, YEARS, is_date, parse
 
+SOURCE = "own"  # in the column of that name
 REQUIRED = ("question", "answer")
 SCHEMA = tables.csv_schema(
     REQUIRED,
@@ -56,7 +57,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     table["fact_id"] = _names(table)
     table["question"] = _asked(table)
     table = table.drop(columns="answer").assign(domain="own", prefix="", popularity=np.nan)
-    table = table.assign(answer_type="", popularity_source="", source="")
+    table = table.assign(answer_type="", popularity_source="", source=SOURCE)
     return table.reset_index(drop=True)
 
 

@@ -6,23 +6,27 @@ question, since only some relations have paraphrases. Facts are `schemas.AskedFa
 for a time are asked at a year of it, and keep start and end.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from factrobust import schemas
 from factrobust.context import facts as contexts
 from factrobust.datasets import world
 from factrobust.datasets.facts import answers
 from factrobust.decoding import metrics, probe
-from factrobust.models.interface import Model
+from factrobust.endings import covering
+from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, prompts
 from factrobust.statistics import top_entropy
-from factrobust.text import exact_match
+from factrobust.text import exact_match, normalise
 from factrobust.time import dates, facts
 from factrobust.time import probe as timing
+from factrobust.together import own
 from factrobust.wording.metrics import stated
 
 FRAMES = (  # other wordings of a question; {small} is it in small letters, without a question mark
@@ -96,37 +100,144 @@ def greedy(
 
     Adds to the facts' columns model, prompt, text, token_ids, logprobs (nats a token), logprob (their
     sum), entropy (their mean, 0 to 1), right, t_b and frs. right: one of the accepted answers in
-    part 1's few tokens; or, if `free` or where the format asks for no short answer, an answer of
-    probe.LONG tokens that states one, since a change of the question makes models answer in sentences. entropy, t_b and frs are NaN without temperatures, or
-    if the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0 where it is below one half
-    from the start.
+    part 1's few tokens; or, if `free` or `in_sentences`, an answer of probe.LONG tokens that states one,
+    since a change of the question makes models answer in sentences. entropy, t_b and frs are NaN
+    without temperatures, or if the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0
+    where it is below one half from the start.
     """
-    form = FORMATS[model.prompt_format]
-    free |= (form.chat and not form.prefix) or not (asked["prefix"] != "").all()
-    tokens, rule = (probe.LONG, stated) if free else (probe.MAX_NEW_TOKENS, exact_match)
-    how: dict[str, Any] = {"max_new_tokens": tokens, "stop": form.stop}
     grid = () if "temper" in model.lacks else temperatures
-    said = model.generate(prompts(model, asked), temperatures=grid, **how)
+    said = _said(model, asked, grid, free or in_sentences(model, asked))
+    table = _answers(model, asked, said, free or in_sentences(model, asked))
+    table["logprob"] = table["logprobs"].map(lambda logs: sum(logs) if logs else np.nan)
+    tops = [g.top_logprobs if grid else [] for g in said]
+    curves = {i: g.curve for i, g in enumerate(said) if g.curve}
+    return _with_robustness(table, tops, grid, curves)
+
+
+def in_sentences(model: Model, asked: Table) -> bool:
+    """Whether a model may answer in sentences: in a chat, or where the facts have no beginnings of
+    answers, as one's own questions."""
+    form = FORMATS[model.prompt_format]
+    return (form.chat and not form.prefix) or not (asked["prefix"] != "").all()
+
+
+def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
+    """`greedy`, but where models may answer in sentences the numbers of a right answer are those of the
+    name in it, after the words before it: "Nairobi" in "The capital of Kenya is Nairobi".
+
+    Adds begin and end, the place of the name's tokens among the answer's. Where no place is found
+    (token texts are not told), the numbers are NaN and begin is -1.
+    """
+    if not in_sentences(model, asked):
+        table = greedy(model, asked, temperatures)
+        return table.assign(begin=0, end=table["token_ids"].map(len))
+    said = _said(model, asked, (), long=True)
+    table = _answers(model, asked, said, long=True)
+    places = [
+        name_tokens(g, names) if right else (0, len(g.logprobs))
+        for g, names, right in zip(said, answers(asked), table["right"], strict=True)
+    ]
+    table["begin"] = [begin for begin, _ in places]
+    table["end"] = [end for _, end in places]
+    table["logprob"] = [
+        sum(g.logprobs[begin:end]) if 0 <= begin < end else np.nan
+        for g, (begin, end) in zip(said, places, strict=True)
+    ]
+    found = table["right"] & (table["begin"] >= 0)
+    grid = () if "temper" in model.lacks or not found.any() else temperatures
+    tops = [
+        g.top_logprobs[begin:end] if grid and use else []
+        for g, (begin, end), use in zip(said, places, found, strict=True)
+    ]
+    curves = {}
+    if grid:
+        rows = np.flatnonzero(found)
+        curves = dict(zip(rows, tempered(model, table[found], grid).tolist(), strict=True))
+    return _with_robustness(table, tops, grid, curves)
+
+
+def tempered(
+    model: Model, said: Table, temperatures: Sequence[float], **cuts: Any
+) -> NDArray[np.float64]:
+    """log P_t of the name in each of the answers of `named`, [row, temperature]: that of the answer up
+    to the name's end minus that of the words before it (`Model.temper`, with its `cuts`)."""
+    prompts, ids = said["prompt"].tolist(), said["token_ids"].tolist()
+    ends, begins = said["end"].tolist(), said["begin"].to_numpy()
+    upto = [tokens[:end] for tokens, end in zip(ids, ends, strict=True)]
+    logs = model.temper(prompts, upto, temperatures, **cuts).astype(float)
+    if (rows := np.flatnonzero(begins > 0)).size:
+        before = [ids[row][: begins[row]] for row in rows]
+        sent = [prompts[row] for row in rows]
+        logs[rows] -= model.temper(sent, before, temperatures, **cuts)
+    return np.minimum(logs, 0)  # the two are rounded apart
+
+
+def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
+    """The place of the tokens of the first accepted name in an answer; (-1, -1) where none is found."""
+    place = name_in(said.text, names)
+    if place is None or not said.top_logprobs:
+        return -1, -1
+    begin = covering(said, said.text[: place[0]])
+    if begin and begin == covering(said, said.text[: place[0] + 1]):
+        begin -= 1  # a token holds the last sign before the name and its first letter
+    end = covering(said, said.text[: place[1]])
+    return (begin, end) if begin < end else (-1, -1)
+
+
+def name_in(text: str, names: Sequence[str]) -> tuple[int, int] | None:
+    """Where the first accepted name stands in a text: the shortest stretch of words and signs that is
+    one of the `names` after normalisation. None if there is none."""
+    wanted = {normalise(name) for name in names} | {normalise(f"{name}s") for name in names}
+    pieces = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+    for first, (begin, _) in enumerate(pieces):
+        if not normalise(text[begin : pieces[first][1]]):
+            continue  # a sign alone, or an article, of which the name does without
+        for _, end in pieces[first:]:
+            if normalise(text[begin:end]) in wanted:
+                return begin, end
+    return None
+
+
+def _said(model: Model, asked: Table, grid: Sequence[float], long: bool) -> list[Generation]:
+    """Greedy answers of few tokens, or of probe.LONG."""
+    tokens, stop = probe.LONG if long else probe.MAX_NEW_TOKENS, FORMATS[model.prompt_format].stop
+    sent = prompts(model, asked)
+    return model.generate(sent, temperatures=grid, max_new_tokens=tokens, stop=stop)
+
+
+def _answers(model: Model, asked: Table, said: list[Generation], long: bool) -> Table:
+    """The facts with their answers, and whether these are right."""
     columns = ["prompt", "text", "token_ids", "logprobs"]
     table = pd.DataFrame([*map(vars, said)], columns=columns).assign(model=model.name)
-    table["logprob"] = table["logprobs"].map(lambda logs: sum(logs) if logs else np.nan)
-    tops = [[[p for _, p in at] for at in g.top_logprobs] if grid else [] for g in said]
-    table["entropy"] = [np.mean([*map(top_entropy, at)] or [np.nan]) for at in tops]
+    rule = stated if long else exact_match
     table["right"] = [rule(g.text, a) for g, a in zip(said, answers(asked), strict=True)]
+    return pd.concat([asked.reset_index(drop=True), table], axis=1)
+
+
+def _with_robustness(
+    table: Table, tops: list[Any], grid: Sequence[float], curves: Mapping[int, Sequence[float]]
+) -> Table:
+    """Answers with entropy (of the alternatives `tops` at each position), t_b (of the `curves` [row] over
+    `grid`) and frs."""
+    entropies = [[top_entropy([p for _, p in at]) for at in positions] for positions in tops]
+    table["entropy"] = [np.mean(values or [np.nan]) for values in entropies]
     table["t_b"] = np.nan
-    if curves := {i: g.curve for i, g in enumerate(said) if g.curve}:
+    if curves:
         breaks = metrics.crossing(grid, [*curves.values()])
         table.loc[[*curves], "t_b"] = np.nan_to_num(breaks, posinf=HIGHEST)
     table["frs"] = metrics.frs(table["entropy"], table["t_b"], unbroken=None)
-    return pd.concat([asked.reset_index(drop=True), table], axis=1)
+    return table
 
 
 def years(model: Model, asked: Table, seed: int = 0) -> Table:
     """`time.probe.scored` of facts that held for a time, under three years inside it and three on each
-    side, in the model's own prompt format."""
+    side, in the model's own prompt format. `subject` of one's own questions is the question without a
+    year."""
     embedded = facts.load_temporal_facts()
     embedded = embedded[embedded["fact_id"].isin(asked["fact_id"])]
     table = asked if embedded.empty else embedded  # whose question has no year in it
+    if (table["source"] == own.SOURCE).all():
+        table = table.assign(question=table["subject"].map(own.continued))
     sampled = dates.thinned(dates.sample_dates(table, seed=seed), n_correct=3, n_incorrect=3)
     tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
     return timing.scored(model, timing.statements(table, sampled[tested]))

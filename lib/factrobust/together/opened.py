@@ -1,0 +1,133 @@
+"""A model by the name that a person types for a card or a comparison, and the prompt it is asked in.
+
+A name is that of data/models.csv, a folder, a .gguf file, a hub id, or "URL NAME" of a server.
+"NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`together.damage`).
+"""
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from factrobust import load_model
+from factrobust.models.interface import Model, ModelError
+from factrobust.models.prompts import FORMATS
+from factrobust.models.records import RecordsError, open_records
+from factrobust.tables import FactsError
+from factrobust.together.damage import Damage, damaged
+
+CHANGED = re.compile(r"(.+)~(\w+) (\d*\.?\d+)", re.DOTALL)
+
+
+class Named(NamedTuple):
+    """What a name says."""
+
+    text: str  # the model itself
+    change: Damage | None  # of its weights
+    prompt_format: str  # "" where none is chosen
+
+
+def read_name(name: str) -> Named:
+    """What a name says. A file or folder of exactly this name is itself, whatever signs are in it.
+    ModelError for a format or a change that is none."""
+    if not name.strip():
+        raise ModelError("no model is named; give a name, a folder, a .gguf file or 'URL NAME'")
+    if exists(name):
+        return Named(name, None, "")
+    text, mark, prompt_format = name.rpartition("#")
+    if not mark:
+        text, prompt_format = name, ""
+    found = None if exists(text) else CHANGED.fullmatch(text)
+    if (mark and prompt_format not in FORMATS) or ("~" in text[1:] and not found and not exists(text)):
+        raise ModelError(
+            f"{name!r} is no name of a model; write NAME, NAME~round 4 or NAME#FORMAT (of "
+            f"{', '.join(FORMATS)})"
+        )
+    if not found:
+        return Named(text, None, prompt_format)
+    return Named(found[1], Damage(found[2], float(found[3])), prompt_format)
+
+
+def exists(name: str) -> bool:
+    """Whether there is a file or folder of that name."""
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # too long, no home, a NUL
+        return False
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is "URL NAME" of a server."""
+    return name.startswith(("http://", "https://"))
+
+
+def chosen_format(name: Any) -> str:
+    """The prompt format that was chosen on purpose with a name, or ""."""
+    return read_name(name).prompt_format if isinstance(name, str) and not is_address(name) else ""
+
+
+def opened(name: Any) -> Model:
+    """The model of a name, or of an endpoint's mapping; a model stays as it is. Weights are loaded once
+    they are needed. ModelError, one sentence, for what cannot be had."""
+    if isinstance(name, Model):
+        return name
+    if isinstance(name, str) and is_address(name):
+        name = dict(zip(("url", "model"), [*name.split(maxsplit=1), "model"], strict=False))
+    if isinstance(name, Mapping):
+        return load_model(name, records=open_records())
+    named = read_name(name)
+    place = Path(named.text).expanduser() if exists(named.text) else None
+    if place and place.is_dir() and not any(place.iterdir()):
+        raise ModelError(f"the folder {named.text} is empty; give one that holds a model")
+    model = _loaded(named)
+    model.prompt_format = named.prompt_format or model.prompt_format
+    model.name = name
+    return model
+
+
+def _loaded(named: Named) -> Model:
+    try:
+        if named.change:
+            return damaged(named.text, named.change)
+        return load_model(named.text, records=open_records())
+    except (ModelError, FactsError, RecordsError):  # one sentence already
+        raise
+    except Exception as error:  # of transformers, safetensors, jinja, ...
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        raise ModelError(f"{named.text} holds no model ({why}); give another folder") from error
+
+
+def format_for(model: Model, facts: pd.DataFrame, chosen: str = "") -> str:
+    """The prompt format in which a model is asked facts: the chosen one, or else its own, in place of
+    which stands "instruction" (with a chat template) or "two-shot" where its own begins the answer and
+    the facts have no such beginnings, or is a bare chat. ModelError for a chosen one that cannot be."""
+    begins = bool((facts["prefix"] != "").all())
+    if not chosen:
+        own = FORMATS[model.prompt_format]
+        if model.prompt_format == "chat" or (own.prefix and not begins):
+            return "instruction" if model.chat else "two-shot"
+        return model.prompt_format
+    form = FORMATS[chosen]
+    if form.chat and not model.chat:
+        raise ModelError(
+            f"{model.name} has no chat template and cannot be asked in {chosen}; choose one format "
+            "for all with NAME#FORMAT, such as #two-shot"
+        )
+    if form.prefix and not begins:
+        raise ModelError(
+            f"the format {chosen} begins the answers, and these facts have no such beginnings; "
+            f"choose another one, such as #{'instruction' if form.chat else 'two-shot'}"
+        )
+    return chosen
+
+
+def in_format(model: Model, prompt_format: str) -> Model:
+    """The model, asked in that prompt format; the given one keeps its own."""
+    if model.prompt_format == prompt_format:
+        return model
+    other = copy.copy(model)
+    other.prompt_format = prompt_format
+    return other
