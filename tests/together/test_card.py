@@ -176,6 +176,107 @@ def test_a_model_that_cannot_be_had_is_one_sentence(name, fault):
         cards.opened(name)
 
 
+def test_a_model_keeps_its_prompt_format_and_the_one_it_is_asked_in_is_printed(mine, capsys):
+    model = Rule(knows("Kenya"), prompt_format="prefix")
+    made = cards.card(model, mine)  # its questions have no beginnings of answers
+    assert (model.prompt_format, made.prompt_format) == ("prefix", "two-shot")
+    assert "rule is asked in the prompt format two-shot, not prefix" in capsys.readouterr().out
+
+
+def test_a_csv_is_sampled_and_the_card_says_of_how_many(tmp_path):
+    """300 rows sorted by relation, all known: 60 are asked, of nearly all 20 relations."""
+    rows = [f"What is number {i}?,n{i},r{i // 15:02d}" for i in range(300)]
+    path = tmp_path / "sorted.csv"
+    path.write_text("\n".join(["question,answer,relation", *rows]))
+    model = Rule(lambda question: "n" + question.rpartition("number ")[2].partition("?")[0])
+    made = cards.card(model, path)
+    assert len({fact.relation for fact in made.facts}) >= 17
+    assert made.notes == ["60 of 300 facts were asked and 60 of them are known"]
+    path.write_text("\n".join(["question,answer,relation", *rows[::-1]]))
+    assert cards.card(model, path).facts == made.facts  # whatever their order
+    every = cards.card(model, path, all_facts=True)
+    assert every.notes == ["300 facts were asked and 300 of them are known"]
+
+
+def test_contexts_are_those_of_all_facts_whichever_are_asked(mine):
+    model = Rule(knows(*CAPITALS))
+    whole = {fact.fact_id: fact.contexts for fact in cards.card(model, mine).facts}
+    some = [*whole][:2]
+    few = cards.card(model, mine, facts=some)
+    assert {fact.fact_id: fact.contexts for fact in few.facts} == {n: whole[n] for n in some}
+
+
+FRANCE = "Who was the president of France?"
+
+
+def test_dates_distinguish_questions_and_what_still_holds_has_no_year_after_it(tmp_path):
+    path = tmp_path / "dated.csv"
+    rows = ["Chirac,1995,2007-05-16", "Sarkozy,2007-05-16,2012", "Macron,2017,"]
+    path.write_text("\n".join(["question,answer,start,end", *(f"{FRANCE},{row}" for row in rows)]))
+    said = {"In 2001": "Chirac", "In 2009": "Sarkozy", "In 2018": "Macron"}
+
+    class Scores(Rule):
+        """An answer in a year inside a time is as likely as one outside."""
+
+        def answer(self, job):
+            if job.operation != "score":
+                yield from super().answer(job)
+                return
+            self.years = [request["prompt"].rpartition("Q: ")[2] for request in job.requests]
+            yield list(range(len(job.requests))), [np.array([-1.0])] * len(job.requests)
+
+    model = Scores(lambda q: next((a for year, a in said.items() if year in q), "nobody"))
+    made = cards.card(model, path)
+    assert [fact.known for fact in made.facts] == [True] * 3
+    assert sorted(fact.question for fact in made.facts)[0] == f"In 2001, w{FRANCE[1:]}"
+    assert {question.partition(", ")[2] for question in model.years} == {f"w{FRANCE[1:]}\nA:"}
+    years = {fact.accepted[0]: fact.numbers.get("years") for fact in made.facts}
+    assert years["Macron"] is None
+    assert "years: 1 known facts still hold, so that no year is after them" in made.missing
+    assert years["Chirac"] == years["Sarkozy"] == 0  # ties lose
+
+
+def test_dates_are_checked_before_anything_is_asked(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("question,answer,start,end\nWho?,A,1995,1990\n")
+    model = Rule(knows("Kenya"))
+    with pytest.raises(FactsError, match="line 2: the end .* is before the start"):
+        cards.card(model, path)
+    assert model.asked == 0
+
+
+NAMES = ["run1/checkpoint-500", "run2/checkpoint-500", "a#b", "a~b", "it's", "modèle", "#", '"', "a b", "a-b"]
+
+
+def test_every_card_has_files_of_its_own(mine, tmp_path, monkeypatch):
+    """Folders of the same last name, names of signs, the folder one is in; and other data."""
+    monkeypatch.chdir(tmp_path)
+    made = []
+    for name in NAMES:
+        (tmp_path / name).mkdir(parents=True)
+        made.append(cards.card(Rule(knows("Kenya"), name, fingerprint="same"), mine))
+    monkeypatch.chdir(tmp_path / NAMES[0])
+    made.append(cards.card(Rule(knows("Kenya"), ".", fingerprint="same"), mine))
+    other = tmp_path / "other.csv"
+    other.write_text(mine.read_text() + "Who?,x,capital\n")
+    made.append(cards.card(Rule(knows("Kenya"), ".", fingerprint="same"), other))
+    made.append(cards.card(Rule(knows("Kenya"), ".", fingerprint="tuned"), other))
+    files = [path for card in made for path in card.save(tmp_path / "cards")]
+    assert len({*files}) == 4 * len(made)
+    assert not any(path.name.startswith((".", "-")) for path in files)
+    assert made[-3].stem.startswith("checkpoint-500-mine-")
+    assert made[-2].stem.startswith("checkpoint-500-other-")
+    assert all(cards.Card.read(path) == card for path, card in zip(files[::4], made, strict=True))
+
+
+def test_a_model_of_the_table_that_is_asked_as_usual_has_its_name_alone():
+    card = cards.Card.read(DATA / "cards" / "world-s.json")
+    assert card.stem == "world-s"
+    assert card.model_copy(update={"decoder": {"temperature": 1}}).stem.startswith("world-s-world-")
+    assert card.model_copy(update={"data": "embedded"}).stem.startswith("world-s-embedded-")
+    assert card.model_copy(update={"prompt_format": "prefix"}).stem.startswith("world-s-world-")
+
+
 def test_a_folder_without_weights(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(SystemExit) as stopped:

@@ -35,20 +35,18 @@ def read_name(name: str) -> Named:
     ModelError for a format or a change that is none."""
     if not name.strip():
         raise ModelError("no model is named; give a name, a folder, a .gguf file or 'URL NAME'")
-    if exists(name):
-        return Named(name, None, "")
-    text, mark, prompt_format = name.rpartition("#")
-    if not mark:
-        text, prompt_format = name, ""
-    found = None if exists(text) else CHANGED.fullmatch(text)
-    if (mark and prompt_format not in FORMATS) or ("~" in text[1:] and not found and not exists(text)):
+    text, prompt_format, change = name, "", None
+    head, _, last = text.rpartition("#")
+    if head and last in FORMATS and not exists(text):
+        text, prompt_format = head, last
+    if not exists(text) and (found := CHANGED.fullmatch(text)):
+        text, change = found[1], Damage(found[2], float(found[3]))
+    if re.search("#|(?<!^)~", text) and not exists(text):
         raise ModelError(
             f"{name!r} is no name of a model; write NAME, NAME~round 4 or NAME#FORMAT (of "
             f"{', '.join(FORMATS)})"
         )
-    if not found:
-        return Named(text, None, prompt_format)
-    return Named(found[1], Damage(found[2], float(found[3])), prompt_format)
+    return Named(text, change, prompt_format)
 
 
 def exists(name: str) -> bool:
