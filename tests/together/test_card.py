@@ -2,77 +2,25 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import make_cards
 import numpy as np
 import pytest
 
 from factrobust.datasets.named import load_named
-from factrobust.models.interface import Generation, Model, ModelError
+from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
 from factrobust.together import card as cards
-from factrobust.together import compare, page, spine
+from factrobust.together import page, spine
 
-CAPITALS = {"Kenya": "Nairobi", "Peru": "Lima", "Italy": "Rome", "Norway": "Oslo", "Cuba": "Havana"}
-
-
-class Rule(Model):
-    """A model that answers by a rule of the last question; P_t of an answer is e^(-0.2 t)."""
-
-    def __init__(self, rule, name="rule", fails_after=10**9, **about):
-        about = {"fingerprint": name, "prompt_format": "two-shot", "chat": None} | about
-        super().__init__(name=name, **about)
-        self.rule, self.asked, self.fails_after = rule, 0, fails_after
-
-    def answer(self, job):
-        for i, request in enumerate(job.requests):
-            self.asked += 1
-            if self.asked > self.fails_after:
-                raise ModelError(
-                    f"{self.name}: the budget of {self.fails_after} requests is used up"
-                )
-            question = request["prompt"].rpartition("Q: ")[2].removesuffix("\nA:")
-            text = self.rule(question)
-            if job.operation == "temper":
-                yield [i], [[-0.2 * t for t in job.settings["temperatures"]]]
-                continue
-            curve = [-0.2 * t for t in job.settings.get("temperatures", [])]
-            tokens = ([1], [-0.2], [[("a", -0.2), ("b", -1.8)]]) if text else ([], [], [])
-            said = Generation(request["prompt"], text, *tokens, curve=curve if text else [])
-            yield [i], [[said] * job.settings["n"] if job.operation == "sample" else said]
-
-
-def knows(*countries):
-    """Memory alone, in any wording."""
-    lower = {name.lower(): CAPITALS[name] for name in countries}
-
-    def rule(question):
-        last = (
-            question.lower().rpartition(". ")[2]
-            if "the answer to" in question.lower()
-            else question
-        )
-        return next((city for name, city in lower.items() if name in last.lower()), "Paris")
-
-    return rule
-
-
-def copies(question):
-    """It repeats a context, whomever that is about, and knows all else."""
-    before, stated, _ = question.rpartition(". What")
-    return before.rpartition(" is ")[2] if stated else knows(*CAPITALS)(question)
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    monkeypatch.setattr(cards, "SURVIVAL", tmp_path / "none.json")
-    lines = [f"What is the capital of {name}?,{city},capital" for name, city in CAPITALS.items()]
-    path = tmp_path / "mine.csv"
-    path.write_text("question,answer,relation\n" + "\n".join(lines) + "\n")
-    return path
+ruled = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("ruled.py"))))
+CAPITALS, Rule, knows, copies = ruled.CAPITALS, ruled.Rule, ruled.knows, ruled.copies
 
 
 def values(card):
@@ -322,27 +270,6 @@ def test_the_page_opens_in_a_browser(mine, tmp_path):
     ]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
     assert "What this card cannot say" in shown
-
-
-def test_diff_by_hand(mine):
-    one, other = (
-        Rule(knows("Kenya", "Peru", "Italy"), "one"),
-        Rule(knows("Kenya", "Norway"), "other"),
-    )
-    found = compare.diff(one, other, mine)
-    known = found.table.set_index("name").loc["known"]
-    assert known[["a", "b", "drop", "n"]].tolist() == pytest.approx([0.6, 0.4, 0.2, 5])
-    assert known["p_value"] == 1  # two lost, one gained: (1 + 3) / 8 on each side
-    assert sorted(found.changes["accepted"].str[0]) == ["Lima", "Oslo", "Rome"]
-    assert found.table.set_index("name").loc["wordings", "n"] == 1  # of what both know
-    assert found.fails("known_drop>0.05")
-    assert not found.fails("known_drop > 0.2001")
-    assert found.fails("wordings_drop<=0")
-    for text in ("known", "melted_drop>1", "known_drop>>1"):
-        with pytest.raises(
-            ValueError, match=r"is no condition; write one such as known_drop>0\.05"
-        ):
-            found.fails(text)
 
 
 def test_a_free_answer_may_be_a_sentence_that_states_the_name():

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from factrobust import load_model
 from factrobust.datasets.named import load_named
+from factrobust.decoding import probe
+from factrobust.models.interface import Generation
 from factrobust.together import spine
 
 
@@ -68,3 +71,68 @@ def test_everything_is_asked_in_the_models_own_prompt():
     again = spine.greedy(model, changed)
     assert (again["prompt"] == "Q: " + changed["question"] + "\nA:").all()
     assert again["t_b"].isna().all()  # no temperatures were asked for
+
+
+CHAT = {"prompt_format": "instruction", "chat": ("<|user|>", "<|assistant|>")}
+# "It is" in 0.6 of the cases, then the name in 0.5, before another word.
+TALKS = {
+    "<|assistant|>": {"It is": 0.6, "Well": 0.4},
+    "It is": {" Nairobi": 0.5, " Mombasa": 0.25, " Kisumu": 0.25},
+    " Nairobi": {" city": 0.9, "</s>": 0.1},
+}
+
+
+def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
+    asked = table("").head(1)
+    said = spine.named(toy_model(TALKS, **CHAT), asked, probe.GRID).iloc[0]
+    assert (said["text"], said["right"], said["begin"], said["end"]) == (
+        "It is Nairobi city", True, 1, 2,
+    )  # fmt: skip
+    assert said["logprob"] == pytest.approx(np.log(0.5), abs=1e-5)
+    # 2^(1/t) against twice 1 is one half at t = 1. Entropy over ten tokens, seven of them impossible.
+    assert said["t_b"] == pytest.approx(1, abs=1e-3)
+    entropy = -(0.5 * np.log10(0.5) + 0.5 * np.log10(0.25))
+    assert said["entropy"] == pytest.approx(entropy, abs=1e-4)
+    kept = np.exp(spine.tempered(toy_model(TALKS, **CHAT), pd.DataFrame([said]), [0.7]))
+    odds = 2 ** (1 / 0.7)
+    assert kept[0, 0] == pytest.approx(odds / (odds + 2), abs=1e-4)
+
+
+def test_a_bare_name_is_scored_as_it_stands(toy_model):
+    """As in a format in which models answer with the name."""
+    model = toy_model({"<|assistant|>": {"Nairobi": 0.7, "Lima": 0.3}}, **CHAT)
+    said = spine.named(model, table("").head(1), probe.GRID).iloc[0]
+    assert (said["begin"], said["end"]) == (0, 1)
+    assert said["logprob"] == pytest.approx(np.log(0.7), abs=1e-5)
+    assert said["t_b"] == spine.HIGHEST  # of two it stays the likelier
+
+
+def test_a_name_whose_tokens_are_not_told_has_no_numbers():
+    said = Generation("p", "It is Nairobi", [1, 2], [-1.0, -2.0])
+    assert spine.name_tokens(said, ["Nairobi"]) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "found"),
+    [
+        ("The capital of Kenya is Nairobi, of course", ["Nairobi"], "Nairobi"),
+        ("Nairobi is the capital", ["Nairobi"], "Nairobi"),
+        ("It is Washington, D.C., the seat", ["Washington, D.C."], "Washington, D.C"),
+        ("the Kenyan shillings", ["Kenyan shilling"], "Kenyan shillings"),
+        ("He is from the United States", ["the United States"], "United States"),
+        ("about 1,457 people", ["1457"], "1,457"),
+        ("It is hip-hop music", ["hip hop"], "hip-hop"),
+        ("It is São Tomé.", ["Sao Tome"], "São Tomé"),
+        ("It is Lima", ["Nairobi"], None),
+        ("", ["Nairobi"], None),
+    ],
+)
+def test_where_a_name_stands(text, names, found):
+    place = spine.name_in(text, names)
+    assert (place and text[slice(*place)]) == found
+
+
+def test_a_token_that_holds_a_sign_and_the_name_counts():
+    tops = [[(" It", -0.1)], [(' "Nai', -0.2)], [("robi", -0.3)], [('"', -0.4)]]
+    said = Generation("p", ' It "Nairobi"', [1, 2, 3, 4], [-0.1, -0.2, -0.3, -0.4], tops)
+    assert spine.name_tokens(said, ["Nairobi"]) == (1, 3)

@@ -146,7 +146,7 @@ def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
     found = table["right"] & (table["begin"] >= 0)
     grid = () if "temper" in model.lacks or not found.any() else temperatures
     tops = [
-        g.top_logprobs[begin:end] if grid and use else []
+        list(g.top_logprobs)[begin:end] if grid and use else []
         for g, (begin, end), use in zip(said, places, found, strict=True)
     ]
     curves = {}
@@ -185,14 +185,13 @@ def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
 
 
 def name_in(text: str, names: Sequence[str]) -> tuple[int, int] | None:
-    """Where the first accepted name stands in a text: the shortest stretch of words and signs that is
-    one of the `names` after normalisation. None if there is none."""
+    """Where the first accepted name stands in a text: the shortest stretch of words and signs that ends
+    first and is one of the `names` after normalisation. None if there is none."""
     wanted = {normalise(name) for name in names} | {normalise(f"{name}s") for name in names}
+    wanted.discard("")
     pieces = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
-    for first, (begin, _) in enumerate(pieces):
-        if not normalise(text[begin : pieces[first][1]]):
-            continue  # a sign alone, or an article, of which the name does without
-        for _, end in pieces[first:]:
+    for last, (_, end) in enumerate(pieces):
+        for begin, _ in reversed(pieces[: last + 1]):
             if normalise(text[begin:end]) in wanted:
                 return begin, end
     return None
