@@ -36,7 +36,10 @@ def main(arguments: list[str] | None = None) -> None:
             raise ValueError(f"{usage} takes {count} names of models and got {len(named)}: {named}")
         run(given)
     except KeyboardInterrupt:
-        print("\nStopped. The answers so far are kept: the same command goes on there.", file=sys.stderr)
+        print(
+            "\nStopped. The answers so far are kept: the same command goes on there.",
+            file=sys.stderr,
+        )
         sys.exit(130)
     except Exception as error:
         print(explained(error), file=sys.stderr)

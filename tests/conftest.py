@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from factrobust import load_model
 from factrobust.datasets.world import load_world
+from factrobust.models import records
 from factrobust.models.records import Call, Records, key_of
 from factrobust.paths import ROOT
 from factrobust.plots import style
@@ -32,6 +33,16 @@ MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-lo
 
 gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
 smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="session")
+
+
+@pytest.fixture
+def new_records(tmp_path, monkeypatch):
+    """A store of records that no earlier run has filled, and that no later one finds."""
+    monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
+    monkeypatch.setattr(records, "asked_again", lambda: tmp_path / "again.sqlite")
+    records._shared.cache_clear()
+    yield
+    records._shared.cache_clear()
 
 
 @pytest.fixture

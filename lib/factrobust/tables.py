@@ -20,7 +20,9 @@ from factrobust.paths import noted
 
 ANSWER_TYPES = ("Numerical", "Location", "Human", "Entity")
 # White space, and signs that nobody sees, which some programs leave around a text.
-BLANK = " \t\n\r\f\v\xa0\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\u00ad\ufeff"
+BLANK = (
+    " \t\n\r\f\v\xa0\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\u00ad\ufeff"
+)
 # A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
 IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|\(\s*[\"'].*\)$|[\[{]\s*[\"']", re.DOTALL)
 NOTHING = ("", "null", "none", "nan")  # in a list
@@ -329,9 +331,7 @@ def is_list(cell: str) -> bool:
     return True
 
 
-def accepted_names(
-    answers: pd.Series, aliases: pd.Series
-) -> tuple[list[str], list[list[str]]]:
+def accepted_names(answers: pd.Series, aliases: pd.Series) -> tuple[list[str], list[list[str]]]:
     """The answer of each row, and its aliases (`names_in` each cell). Of a whole number that was made
     a decimal one the whole one is the answer, and what was typed an alias."""
     names, others = [], []

@@ -188,12 +188,23 @@ def test_dates_are_checked_before_anything_is_asked(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("question,answer,start,end\nWho?,A,1995,1990\n")
     model = Rule(knows("Kenya"))
-    with pytest.raises(FactsError, match="line 2: the end .* is before the start"):
+    with pytest.raises(FactsError, match=r"line 2: the end .* is before the start"):
         cards.card(model, path)
     assert model.asked == 0
 
 
-NAMES = ["run1/checkpoint-500", "run2/checkpoint-500", "a#b", "a~b", "it's", "modèle", "#", '"', "a b", "a-b"]
+NAMES = [
+    "run1/checkpoint-500",
+    "run2/checkpoint-500",
+    "a#b",
+    "a~b",
+    "it's",
+    "modèle",
+    "#",
+    '"',
+    "a b",
+    "a-b",
+]
 
 
 def test_every_card_has_files_of_its_own(mine, tmp_path, monkeypatch):

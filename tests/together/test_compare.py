@@ -15,7 +15,9 @@ from factrobust.tables import FactsError
 from factrobust.together import card as cards
 from factrobust.together import compare
 
-faulty = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "models/faulty_server.py")))
+faulty = SimpleNamespace(
+    **runpy.run_path(str(Path(__file__).parents[1] / "models/faulty_server.py"))
+)
 ruled = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("ruled.py"))))
 CAPITALS, Rule, knows = ruled.CAPITALS, ruled.Rule, ruled.knows
 pytestmark = pytest.mark.usefixtures("new_records")
@@ -47,7 +49,7 @@ def assert_nothing_changed(found, *, exactly=True):
     assert (found.table["high"] >= -1e-4).all()
     assert found.a.prompt_format == found.b.prompt_format
     asked = [
-        [(fact.question, fact.contexts and [*fact.contexts.values()][0][0]) for fact in made.facts]
+        [(fact.question, fact.contexts and next(iter(fact.contexts.values()))[0]) for fact in made.facts]
         for made in (found.a, found.b)
     ]
     assert asked[0] == asked[1]
@@ -159,13 +161,17 @@ def test_a_chosen_format_is_kept_and_both_are_printed(mine, capsys):
     assert (found.a.prompt_format, found.b.prompt_format) == ("two-shot", "zero-shot")
     said = capsys.readouterr().out
     assert "other is asked in the prompt format two-shot, not zero-shot\n" in said
-    assert "world-s#zero-shot is asked in the prompt format zero-shot; the other in two-shot" in said
+    assert (
+        "world-s#zero-shot is asked in the prompt format zero-shot; the other in two-shot" in said
+    )
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_is_asked(mine, tmp_path):
     talks = Rule(knows("Kenya"), "talks", prompt_format="instruction", chat=("<", ">"))
     plain = Rule(knows("Kenya"), "plain")
-    with pytest.raises(ModelError, match="plain has no chat template and cannot be asked in instruct"):
+    with pytest.raises(
+        ModelError, match="plain has no chat template and cannot be asked in instruct"
+    ):
         compare.diff(talks, plain, mine)
     with pytest.raises(ModelError, match="no model is called 'gemma-3-270n'"):
         compare.diff(plain, "gemma-3-270n", mine)
@@ -176,11 +182,15 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_asked(mine, tmp_p
     assert talks.asked == plain.asked == 0
     one = cards.card(talks, mine)
     other = cards.card(plain, mine)
-    with pytest.raises(ModelError, match="talks was asked in instruction and plain in two-shot; ask"):
+    with pytest.raises(
+        ModelError, match="talks was asked in instruction and plain in two-shot; ask"
+    ):
         compare.diff(one, other)
     other_data = tmp_path / "more.csv"
     other_data.write_text(mine.read_text() + "Who?,x,capital\n")
-    with pytest.raises(ModelError, match="the card of plain was made of mine.csv, which more.csv is no"):
+    with pytest.raises(
+        ModelError, match=r"the card of plain was made of mine.csv, which more.csv is no"
+    ):
         compare.diff(other, plain, other_data)
     with pytest.raises(ModelError, match="have other data; make both anew"):
         compare.diff(other, cards.card(plain, other_data))
@@ -191,7 +201,10 @@ def test_a_card_and_a_model(mine):
     one, other = Rule(knows("Kenya", "Peru"), "one"), Rule(knows("Kenya"), "other")
     made = cards.card(one, mine)
     whole = compare.diff(one, other, mine)
-    for found, sign in ((compare.diff(made, other, mine), 1), (compare.diff(other, made, mine), -1)):
+    for found, sign in (
+        (compare.diff(made, other, mine), 1),
+        (compare.diff(other, made, mine), -1),
+    ):
         drop = found.table.set_index("name").loc["known", "drop"]
         assert drop == pytest.approx(sign * whole.table.set_index("name").loc["known", "drop"])
     assert made.digest == whole.a.digest

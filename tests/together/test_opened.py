@@ -36,7 +36,9 @@ def test_what_a_name_says(name, read):
     assert names.read_name(name) == read
 
 
-@pytest.mark.parametrize("folder", ["a#b", "a~round 4", "it's #1 ~ \"ok\"", "modèle-é", "#", "a#chat"])
+@pytest.mark.parametrize(
+    "folder", ["a#b", "a~round 4", 'it\'s #1 ~ "ok"', "modèle-é", "#", "a#chat"]
+)
 def test_a_folder_is_itself_whatever_signs_it_has(tmp_path, monkeypatch, folder):
     (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path)
@@ -48,7 +50,9 @@ def test_a_folder_is_itself_whatever_signs_it_has(tmp_path, monkeypatch, folder)
 
 @pytest.mark.parametrize("name", ["x#chats", "x~round", "x~round four", "x~round 4~", "a#b#c"])
 def test_what_is_no_name(name):
-    with pytest.raises(ModelError, match="is no name of a model; write NAME, NAME~round 4 or NAME#"):
+    with pytest.raises(
+        ModelError, match="is no name of a model; write NAME, NAME~round 4 or NAME#"
+    ):
         names.read_name(name)
 
 
@@ -78,7 +82,9 @@ def test_a_model_is_asked_in_its_own_format_unless_that_cannot_be():
 
 def test_a_chosen_format_is_kept_or_refused():
     assert names.format_for(model("two-shot", ("<", ">")), facts(""), "chat") == "chat"
-    with pytest.raises(ModelError, match="m has no chat template and cannot be asked in instruction"):
+    with pytest.raises(
+        ModelError, match="m has no chat template and cannot be asked in instruction"
+    ):
         names.format_for(model("two-shot"), facts("It is"), "instruction")
     with pytest.raises(ModelError, match="prefix begins the answers, and these facts have no such"):
         names.format_for(model("two-shot"), facts(""), "prefix")

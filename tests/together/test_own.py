@@ -29,7 +29,7 @@ def test_a_file_as_excel_writes_it(tmp_path):
         ('"[""Obama"", ""Barack Hussein Obama II""]"', ["Obama", "Barack Hussein Obama II"]),
         ("\"['Obama', 'B. Obama']\"", ["Obama", "B. Obama"]),
         ("\"['Obama' 'B. Obama']\"", ["Obama", "B. Obama"]),  # NumPy's
-        ("\"['Obama', \"\"O'Bama\"\"]\"", ["Obama", "O'Bama"]),
+        ('"[\'Obama\', ""O\'Bama""]"', ["Obama", "O'Bama"]),
         ('"(""Obama"",)"', ["Obama"]),
         ('"{Obama,""B. Obama""}"', ["Obama", "B. Obama"]),  # PostgreSQL's
         ("Obama; B. Obama", ["Obama", "B. Obama"]),

@@ -1,8 +1,8 @@
 """A card of any model: what it knows, what makes it lose that, and what is usually done about it.
 
-    found = factrobust.card("gemma-3-270m")            # a name (`together.opened`)
-    found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`together.own`)
-    found.save("build/cards")                          # JSON, and from it a page, a PNG, a model-index
+found = factrobust.card("gemma-3-270m")            # a name (`together.opened`)
+found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`together.own`)
+found.save("build/cards")                          # JSON, and from it a page, a PNG, a model-index
 """
 
 import hashlib
@@ -153,7 +153,14 @@ class Card(BaseModel):
         if line and asked == (line.prompt_format, usual_data(self.model), DECODER):
             return tables.slug(self.model)
         place = str(Path(self.model).expanduser().resolve()) if exists(self.model) else ""
-        about = [self.model, place, self.fingerprint, self.prompt_format, self.data, self.data_sha256]
+        about = [
+            self.model,
+            place,
+            self.fingerprint,
+            self.prompt_format,
+            self.data,
+            self.data_sha256,
+        ]
         digits = hashlib.sha256(json.dumps([*about, self.decoder]).encode()).hexdigest()[:8]
         data = tables.slug(self.data.removesuffix(".csv"))
         return f"{self.short_name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"

@@ -146,7 +146,9 @@ def _check_alike(a: Card, b: Card) -> None:
     pairs = (("data", "data_sha256"), ("decoder settings", "decoder"))
     for what, name in pairs:
         if getattr(a, name) != getattr(b, name):
-            raise ModelError(f"the cards of {a.model} and {b.model} have other {what}; make both anew")
+            raise ModelError(
+                f"the cards of {a.model} and {b.model} have other {what}; make both anew"
+            )
     chosen = chosen_format(a.model) or chosen_format(b.model)
     if a.prompt_format != b.prompt_format and not chosen:
         raise ModelError(

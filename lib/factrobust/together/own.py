@@ -35,7 +35,21 @@ NUMBERS = re.compile(r"(\d{1,2})([-/. ])(\d{1,2})[-/. ](\d{4})")  # the year has
 MONTH_AND_YEAR = re.compile(r"(\d{1,2})[-/. ](\d{4})")
 DAY_FIRST = re.compile(r"(?:(\d{1,2})\.?[- ])?([A-Za-z]+)\.?,?[- ](\d{4})")  # 17 May 1995, May 1995
 MONTH_FIRST = re.compile(r"([A-Za-z]+)\.? (\d{1,2}),? (\d{4})")  # May 17, 1995
-ASKING = ("who", "whose", "what", "which", "when", "where", "how", "in", "is", "was", "did", "to", "for")
+ASKING = (
+    "who",
+    "whose",
+    "what",
+    "which",
+    "when",
+    "where",
+    "how",
+    "in",
+    "is",
+    "was",
+    "did",
+    "to",
+    "for",
+)
 
 
 def read_questions(path: str | Path) -> pd.DataFrame:
@@ -190,4 +204,6 @@ def _month(name: str) -> int:
     """1 to 12 for a month's name or its first letters; 0, which no date has, for another word."""
     names = [month.casefold() for month in MONTHS.split()]
     short = name.casefold()
-    return next((n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])), 0)
+    return next(
+        (n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])), 0
+    )

@@ -1,0 +1,165 @@
+"""What make runs for cards, comparisons and answers: how it ends, and what it asks before that."""
+
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import make_cards
+import numpy as np
+import pandas as pd
+import pytest
+
+from factrobust.paths import ROOT
+
+faulty = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/models/faulty_server.py")))
+QUESTIONS = "question,answer\n" + "".join(f"What is number {i}?,n{i}\n" for i in range(30))
+
+
+def ends(capsys, *arguments):
+    """The exit status and what was said on the way out."""
+    with pytest.raises(SystemExit) as stopped:
+        make_cards.main([*arguments])
+    return stopped.value.code, capsys.readouterr().err
+
+
+@pytest.fixture
+def nothing_is_asked(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a model was asked")
+
+    monkeypatch.setattr("factrobust.models.interface.Model._run", refuse)
+
+
+@pytest.mark.usefixtures("nothing_is_asked")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["card", ""], "make card MODEL=NAME takes 1 names of models and got 0"),
+        (["card"], "make card MODEL=NAME"),
+        (["diff", "world-s", ""], "make diff A=NAME B=NAME takes 2 names of models and got 1"),
+        (["diff", "", "world-s"], "make diff A=NAME B=NAME"),
+        (["diff", "world-s", "world-x"], "no model is called 'world-x'"),
+        (["diff", "world-s", "world-s#chats"], "is no name of a model"),
+        (["diff", "world-s", "world-m", "--data", "none.csv"], "none.csv is no file"),
+        (["diff", "world-s", "world-m", "--fail-if", "loss>0.05"], "is no condition; write one"),
+        (["diff", "x", "y", "--fail-if", "__import__('os').system('x')>1"], "is no condition"),
+        (["diff", "world-s", "world-m#chat"], "has no chat template"),
+        (["card", "world-s", "--data", "none.csv"], "none.csv is no file"),
+        (["answers", "x"], "make answers takes 0"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, arguments, said):
+    status, error = ends(capsys, *arguments)
+    assert status == 2
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_path):
+    """1 is the status of a condition that holds; a traceback is kept."""
+    monkeypatch.setattr(make_cards, "TRACEBACK", tmp_path / "failed" / "trace.txt")
+
+    def broken(*_, **__):
+        raise RuntimeError("size mismatch\nfor lm_head")
+
+    monkeypatch.setattr("factrobust.together.card.card", broken)
+    status, error = ends(capsys, "card", "world-s")
+    assert status == 2
+    assert error.startswith("RuntimeError: size mismatch (the whole of it is in ")
+    assert "for lm_head" in (tmp_path / "failed" / "trace.txt").read_text()
+
+
+@pytest.mark.usefixtures("new_records")
+def test_a_comparison_prints_and_saves_and_its_condition_is_the_status(capsys, tmp_path):
+    arguments = ["diff", "world-s", "world-s~round 2", "--out", str(tmp_path / "diffs")]
+    status, _ = ends(capsys, *arguments, "--fail-if", "known_drop>=-1")
+    assert status == "known_drop>=-1: world-s~round 2 against world-s"  # which Python makes 1
+    make_cards.main([*arguments, "--fail-if", "known_drop>1"])
+    out = capsys.readouterr().out
+    assert "world-s is asked in the prompt format zero-shot\n" in out
+    assert "world-s~round 2 is asked in the prompt format zero-shot\n" in out
+    table, changes = sorted((tmp_path / "diffs").iterdir(), key=lambda path: len(path.name))
+    assert set(pd.read_csv(table)["name"]) >= {"known", "kept", "logprob"}
+    assert f"\n{len(pd.read_csv(changes))} facts that one alone knows\n" in out
+
+
+STOPPED = """import sys, signal
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
+import make_cards
+from factrobust.models import records
+records.asked_again = lambda: Path(sys.argv[1])
+make_cards.main(sys.argv[2:])
+"""
+
+
+def test_after_a_stop_the_same_command_goes_on(tmp_path):
+    """Ctrl-C in the middle of the first questions: one sentence; then only what is missing is asked."""
+    (tmp_path / "mine.csv").write_text(QUESTIONS)
+    with faulty.faulty_server() as server:
+        command = [
+            sys.executable, "-c", STOPPED, str(tmp_path / "records.sqlite"), "card",
+            f"{server.url} llama", "--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out"),
+        ]  # fmt: skip
+        paths = os.pathsep.join([str(ROOT / "lib"), str(ROOT / "data")])
+        options = {"env": os.environ | {"FACTROBUST_RECORDS": "fresh", "PYTHONPATH": paths}}
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+        def reply(delay):
+            message = {"role": "assistant", "content": "nothing"}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return faulty.Reply({"choices": [choice]}, delay=delay)
+
+        server.answer = lambda _: reply(60.0 if len(server.asked) > 12 else 0.05)
+        process = subprocess.Popen(command, **options)
+        deadline = time.monotonic() + 120
+        while len(server.asked) < 20 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.3)  # the last answers are written
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Stopped. The answers so far are kept: the same command goes on there." in said
+        assert "Traceback" not in said
+        first = {json.dumps(body["messages"]) for body in server.asked[:12]}
+        server.asked.clear()
+        server.answer = lambda _: reply(0.0)
+        subprocess.run(command, check=True, timeout=120, **options)
+        again = {json.dumps(body["messages"]) for body in server.asked}
+    assert len(again) == len(server.asked) == 30 - len(first)
+    assert first.isdisjoint(again)
+    assert len([*(tmp_path / "out").iterdir()]) == 4
+
+
+def test_cells_as_texts():
+    assert make_cards.as_text(pd.NA) == make_cards.as_text(None) == make_cards.as_text(np.nan) == ""
+    assert make_cards.as_text(np.array([1.5, 2])) == "[1.5, 2.0]"
+    assert make_cards.as_text([np.float32(0.5), (1, pd.NA), {"a"}]) == '[0.5, [1, null], ["a"]]'
+    assert make_cards.as_text(np.True_) == "True"
+    assert make_cards.as_text("NaN") == "NaN"
+
+
+def test_every_recorded_answer_is_written(tmp_path, capsys):
+    make_cards.main(["answers", "--out", str(tmp_path)])
+    assert capsys.readouterr().out.count(str(tmp_path)) == 2
+    table = pd.read_parquet(tmp_path / "answers.parquet")
+    assert set(table["part"]) == {"decoding", "time", "wording", "context", "together"}
+    assert len(table) > 10_000
+    code = table[(table["part"] == "decoding") & (table["fact_id"] == "calling_code/united-states")]
+    assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
+    read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
+    assert len(read) == len(table)
+
+
+def test_a_path_from_home(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "empty").mkdir()
+    status, error = ends(capsys, "card", "~/empty")
+    assert (status, error) == (2, "the folder ~/empty is empty; give one that holds a model\n")
+    assert Path(tmp_path, "empty").is_dir()
