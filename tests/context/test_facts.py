@@ -428,6 +428,32 @@ def test_results_of_elsewhere(tmp_path):
     assert contexts.read_results(again).equals(table)
 
 
+def test_results_in_the_thesiss_older_layout(tmp_path):
+    """The model ends the columns' names; two models in a file are a row each."""
+    plain, path = tmp_path / "llama.csv", tmp_path / "older.csv"
+    plain.write_text(STORED, encoding="utf-8")
+    table = contexts.read_results(plain)
+    names = ("parametric", "base_proba", "counterfactual", "base_cf_proba", "contextual", "ctx_proba")
+    header, *rows = STORED.splitlines(keepends=True)
+    older = ",".join(
+        f"{name}-llama" if name in (*names, "ctx_param_proba", "ctx_cf_proba") else name
+        for name in header.split(",")
+    )
+    path.write_text("".join([older, *rows]), encoding="utf-8")
+    assert contexts.read_results(path).equals(table)
+    wide = pd.read_csv(path, dtype=str, keep_default_na=False)
+    wide = wide.rename(columns=lambda name: name.replace("-llama", "-llama-70b")).join(
+        wide[[name for name in wide if name.endswith("-llama")]]
+    )
+    wide.to_csv(path, index=False)
+    both = contexts.read_results(path)
+    assert both["model"].tolist() == ["llama-70b"] * 2 + ["llama"] * 2
+    assert both[both["model"] == "llama"].reset_index(drop=True).equals(table)
+    wide.rename(columns={"ctx_cf_proba-llama": "lost"}).to_csv(path, index=False)
+    with pytest.raises(FactsError, match=r"older.csv: these columns are missing: p3; add them"):
+        contexts.read_results(path)
+
+
 @pytest.mark.parametrize(("old", "new", "what"), [
     ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
     ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),

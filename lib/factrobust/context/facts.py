@@ -419,11 +419,31 @@ def read_results(path: str | Path) -> pd.DataFrame:
     `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to
     p3, or the thesis's names for them (THESIS); of Thing and Object the filled one counts. p4, the
     further numbers, model (else the file's name) and question_id may be left out; other columns are
-    dropped. Raises FactsError with file, line and remedy for a missing column, and for a perplexity
-    below 1 of an answer that says something.
+    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"), and a
+    file may hold several. Raises FactsError with file, line and remedy for a missing column, and for a
+    perplexity below 1 of an answer that says something.
     """
     path = Path(path)
-    table = tables.read_table(path)
+    parts = [_results(table, path) for table in _by_model(tables.read_table(path))]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _by_model(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """The results of each model whose name ends columns' names, with plain names and a column model; the
+    whole table if there is none."""
+    models = [name.removeprefix("parametric-") for name in table if name.startswith("parametric-")]
+    theirs = {f"{name}-{model}" for name in (*THESIS, *SCORED.values()) for model in models}
+    shared = table[[name for name in table if name not in theirs]]
+    parts = []
+    for model in models:
+        names = {name: name.removesuffix(f"-{model}") for name in table if name in theirs}
+        own = {name: plain for name, plain in names.items() if plain != name}
+        parts.append(shared.join(table[[*own]].rename(columns=own)).assign(model=model))
+    return parts or [table]
+
+
+def _results(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The results of one table, as `read_results` gives them."""
     for name in [x for x in THESIS if x in table]:
         if THESIS[name] in table or table[name].eq("").all():
             table = table.drop(columns=name)

@@ -336,10 +336,10 @@ def _told(
             f"logprob, kept, t_b and FRS of {lost} known facts: the answer is a sentence, and nothing "
             "tells which of its tokens are the name"
         )
-    if n_known and numbers["years"].isna().all():
-        missing.append("years: no known fact that held for a time could be scored under years")
-    if still := int((_held(mine, ended=False)).sum()):
+    if still := int(_held(mine, ended=False).sum()):
         missing.append(f"years: {still} known facts still hold, so that no year is after them")
+    elif n_known and numbers["years"].isna().all():
+        missing.append("years: no known fact that held for a time could be scored under years")
     return notes, missing
 
 
@@ -355,7 +355,8 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
             done = len(parts[0])
             left = min(len(table), known * done / max(n, 1)) + 12 * min(known, len(table))
             minutes = (time.monotonic() - begun) * left / done / 60
-            print(f"{model.name}: at most {minutes:.1f} minutes for {left:.0f} questions")
+            pace = "at the pace of the first; what is recorded takes no time"
+            print(f"{model.name}: about {minutes:.1f} minutes for {left:.0f} questions, {pace}")
         if n >= known:
             break
     return pd.concat(parts, ignore_index=True)
@@ -394,8 +395,8 @@ def _heated(
         placed = right[right["begin"] >= 0]
         if placed.empty:
             return {"kept": pd.Series(np.nan, right.index)}
-        kept = np.exp(spine.tempered(model, placed, [t], **cuts)[:, 0])
-        return {"kept": pd.Series(kept, placed.index)}
+        logprobs = spine.tempered(model, placed, [t], **cuts)[:, 0]
+        return {"kept": pd.Series(np.exp(logprobs), placed.index)}
     facts = right.reset_index()[[*probe.ABOUT, "question", "prefix"]]
     how: dict[str, Any] = {"n": 5, "max_new_tokens": probe.LONG}
     ways: list[dict[str, Any]] = [{"temperatures": [t]} | cuts, {"temperatures": SAMPLED}]

@@ -146,7 +146,7 @@ def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
     """Whether dates such as 17/05/1995 begin with the day and not with the month, as those of the file
     itself show. FactsError if they show both, or nothing."""
     lines: dict[str, int] = {}  # of the first date of each kind
-    for line, cell in cells.items():
+    for line, cell in zip(cells.index.tolist(), cells.tolist(), strict=True):
         found = re.match(r"(\d{1,2})[-/ ](\d{1,2})[-/ ]\d{4}\b", cell)
         if not found or found[1] == found[2]:
             continue
