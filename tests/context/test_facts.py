@@ -433,7 +433,14 @@ def test_results_in_the_thesiss_older_layout(tmp_path):
     plain, path = tmp_path / "llama.csv", tmp_path / "older.csv"
     plain.write_text(STORED, encoding="utf-8")
     table = contexts.read_results(plain)
-    names = ("parametric", "base_proba", "counterfactual", "base_cf_proba", "contextual", "ctx_proba")
+    names = (
+        "parametric",
+        "base_proba",
+        "counterfactual",
+        "base_cf_proba",
+        "contextual",
+        "ctx_proba",
+    )
     header, *rows = STORED.splitlines(keepends=True)
     older = ",".join(
         f"{name}-llama" if name in (*names, "ctx_param_proba", "ctx_cf_proba") else name

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 
 from factrobust.paths import ROOT
+from factrobust.together.card import card
 
 faulty = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/models/faulty_server.py")))
 QUESTIONS = "question,answer\n" + "".join(f"What is number {i}?,n{i}\n" for i in range(30))
@@ -59,6 +61,31 @@ def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, ar
     assert status == 2
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("option", "known"), [([], 3), (["--all"], 6)])
+@pytest.mark.usefixtures("new_records")
+def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, option, known):
+    """A model that knows everything; three facts are asked at a time, until three are known."""
+    monkeypatch.setattr("factrobust.together.card.CHUNK", 3)
+    monkeypatch.setattr(card, "__kwdefaults__", card.__kwdefaults__ | {"known": 3})
+    (tmp_path / "mine.csv").write_text("\n".join(QUESTIONS.splitlines()[:7]))
+    with faulty.faulty_server() as server:
+
+        def answer(body):
+            number = re.findall(r"number (\d+)", body["messages"][0]["content"])[-1]
+            message = {"role": "assistant", "content": f"n{number}"}
+            choice = {"message": message, "finish_reason": "stop"}
+            choices = [choice | {"index": i} for i in range(body.get("n") or 1)]
+            return faulty.Reply({"choices": choices})
+
+        server.answer = answer
+        name, out = f"{server.url} llama", str(tmp_path / "out")
+        data = str(tmp_path / "mine.csv")
+        make_cards.main(["card", name, "--data", data, "--out", out, *option])
+    of_all = "" if option else " of 6"
+    said = f"{known}{of_all} facts were asked and {known} of them are known"
+    assert said in capsys.readouterr().out
 
 
 def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_path):

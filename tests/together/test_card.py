@@ -228,6 +228,17 @@ def test_every_card_has_files_of_its_own(mine, tmp_path, monkeypatch):
     assert all(cards.Card.read(path) == card for path, card in zip(files[::4], made, strict=True))
 
 
+def test_the_folder_one_is_in_is_told_from_another_such(mine, tmp_path, monkeypatch):
+    made = cards.card(Rule(knows("Kenya"), ".", fingerprint="same"), mine)
+    stems = []
+    for run in ("run1", "run2"):
+        (tmp_path / run / "checkpoint-500").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / run / "checkpoint-500")
+        stems.append(made.stem)
+    assert stems[0] != stems[1]
+    assert {stem.rpartition("-")[0] for stem in stems} == {"checkpoint-500-mine"}
+
+
 def test_a_model_of_the_table_that_is_asked_as_usual_has_its_name_alone():
     card = cards.Card.read(DATA / "cards" / "world-s.json")
     assert card.stem == "world-s"

@@ -49,7 +49,10 @@ def assert_nothing_changed(found, *, exactly=True):
     assert (found.table["high"] >= -1e-4).all()
     assert found.a.prompt_format == found.b.prompt_format
     asked = [
-        [(fact.question, fact.contexts and next(iter(fact.contexts.values()))[0]) for fact in made.facts]
+        [
+            (fact.question, fact.contexts and next(iter(fact.contexts.values()))[0])
+            for fact in made.facts
+        ]
         for made in (found.a, found.b)
     ]
     assert asked[0] == asked[1]
