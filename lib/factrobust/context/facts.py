@@ -431,12 +431,15 @@ def read_results(path: str | Path) -> pd.DataFrame:
 def _by_model(table: pd.DataFrame) -> list[pd.DataFrame]:
     """The results of each model whose name ends columns' names, with plain names and a column model; the
     whole table if there is none."""
-    models = [name.removeprefix("parametric-") for name in table if name.startswith("parametric-")]
+    columns = table.columns.astype(str).tolist()
+    models = [
+        name.removeprefix("parametric-") for name in columns if name.startswith("parametric-")
+    ]
     theirs = {f"{name}-{model}" for name in (*THESIS, *SCORED.values()) for model in models}
-    shared = table[[name for name in table if name not in theirs]]
+    shared = table[[name for name in columns if name not in theirs]]
     parts = []
     for model in models:
-        names = {name: name.removesuffix(f"-{model}") for name in table if name in theirs}
+        names = {name: name.removesuffix(f"-{model}") for name in columns if name in theirs}
         own = {name: plain for name, plain in names.items() if plain != name}
         parts.append(shared.join(table[[*own]].rename(columns=own)).assign(model=model))
     return parts or [table]

@@ -1,7 +1,7 @@
 """A card of any model: what it knows, what makes it lose that, and what is usually done about it.
 
 found = factrobust.card("gemma-3-270m")            # a name (`together.opened`)
-found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`together.own`)
+found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`datasets.own`)
 found.save("build/cards")                          # JSON, and from it a page, a PNG, a model-index
 """
 
@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from scipy.special import expit
 
 from factrobust import __version__, draws, statistics, tables
+from factrobust.datasets import own
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
@@ -29,7 +30,7 @@ from factrobust.models.prompts import prompts
 from factrobust.paths import DATA, noted, write_atomically
 from factrobust.text import normalise
 from factrobust.time import metrics as timed
-from factrobust.together import own, spine
+from factrobust.together import spine
 from factrobust.together.opened import (
     chosen_format,
     exists,
@@ -237,7 +238,7 @@ def card(
     """Ask a model until `known` facts are right, and shake these.
 
     `model` is a name (`together.opened`), an endpoint's mapping, or a model, which keeps its prompt
-    format. `data` is a CSV of one's own (`together.own`). `all_facts` asks all of it. `decoder` are the
+    format. `data` is a CSV of one's own (`datasets.own`). `all_facts` asks all of it. `decoder` are the
     settings that you use the model with (temperature, top_k, top_p, min_p). `facts` names those to ask
     instead. Raises ModelError or FactsError, one sentence; answers so far are in the records.
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from factrobust import schemas
 from factrobust.context import facts as contexts
-from factrobust.datasets import world
+from factrobust.datasets import own, world
 from factrobust.datasets.facts import answers
 from factrobust.decoding import metrics, probe
 from factrobust.endings import covering
@@ -26,7 +26,6 @@ from factrobust.statistics import top_entropy
 from factrobust.text import exact_match, normalise
 from factrobust.time import dates, facts
 from factrobust.time import probe as timing
-from factrobust.together import own
 from factrobust.wording.metrics import stated
 
 FRAMES = (  # other wordings of a question; {small} is it in small letters, without a question mark

@@ -6,6 +6,7 @@ and end (when the answer began and ceased to hold; an empty end: it still holds)
 """
 
 import re
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ import pandas as pd
 
 from factrobust import tables
 from factrobust.tables import FactsError
-from factrobust.time.dates import MONTHS, YEARS, is_date, parse
 
 SOURCE = "own"  # in the column of that name
 REQUIRED = ("question", "answer")
@@ -28,6 +28,9 @@ SCHEMA = tables.csv_schema(
     end=None,
 )
 STILL = ("", "present", "now", "today", "ongoing", "current", "-", "–", "—", "...", "…")
+LAST = 2020  # the last year that part 2 samples
+# Not calendar.month_name, which follows the locale.
+MONTHS = "January February March April May June July August September October November December"
 WRITE = "write YYYY, YYYY-MM or YYYY-MM-DD"
 CLOCK = re.compile(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d{2}:?\d{2})?$")
 YEAR_FIRST = re.compile(r"(\d{3,4})[-/. ](\d{1,2})(?:[-/. ](\d{1,2}))?")
@@ -35,7 +38,7 @@ NUMBERS = re.compile(r"(\d{1,2})([-/. ])(\d{1,2})[-/. ](\d{4})")  # the year has
 MONTH_AND_YEAR = re.compile(r"(\d{1,2})[-/. ](\d{4})")
 DAY_FIRST = re.compile(r"(?:(\d{1,2})\.?[- ])?([A-Za-z]+)\.?,?[- ](\d{4})")  # 17 May 1995, May 1995
 MONTH_FIRST = re.compile(r"([A-Za-z]+)\.? (\d{1,2}),? (\d{4})")  # May 17, 1995
-ASKING = (
+ASKING = [
     "who",
     "whose",
     "what",
@@ -49,7 +52,7 @@ ASKING = (
     "did",
     "to",
     "for",
-)
+]
 
 
 def read_questions(path: str | Path) -> pd.DataFrame:
@@ -93,7 +96,7 @@ def middles(table: pd.DataFrame) -> pd.Series:
     years = []
     for start, end in zip(table["start"], table["end"], strict=True):
         first = int(start[:4] or 0)
-        last = int(end[:4]) if end else max(first, YEARS[1])
+        last = int(end[:4]) if end else max(first, LAST)
         years.append(str((first + last) // 2) if start else "")
     return pd.Series(years, index=table.index, dtype=object)
 
@@ -132,11 +135,8 @@ def read_periods(table: pd.DataFrame, path: str | Path) -> tuple[pd.Series, pd.S
         table, (start == "") & (end != ""), path,
         "there is an end ({end}) and no start; write when it began, or leave both empty",
     )  # fmt: skip
-    both = (start != "") & (end != "")
-    ends_early = pd.Series(False, index=table.index)
-    ends_early[both] = parse(start[both])[0] > parse(end[both])[1]
     tables.refuse(
-        table, ends_early, path,
+        table, [*map(is_early, start, end)], path,
         "the end ({end}) is before the start ({start}); swap the two, or mend the wrong one",
     )  # fmt: skip
     return start, end
@@ -167,6 +167,12 @@ def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
     return "month" not in lines
 
 
+def is_early(start: str, end: str) -> bool:
+    """Whether an end is before its start; each as precise as it is. An empty end is none."""
+    precision = min(len(start), len(end))
+    return end[:precision] < start[:precision]
+
+
 def iso_date(cell: str, day_first: bool) -> str:
     """A date as people and spreadsheets write it, as YYYY, YYYY-MM or YYYY-MM-DD; "" for what is none.
 
@@ -175,8 +181,13 @@ def iso_date(cell: str, day_first: bool) -> str:
     """
     text = CLOCK.sub("", tables.whole_number(cell))
     widths = zip(_parts(text, day_first), (4, 2, 2), strict=False)
-    written = "-".join(f"{number:0{width}d}" for number, width in widths)
-    return written if is_date(written) else ""
+    numbers = [f"{number:0{width}d}" for number, width in widths]
+    year, month, day = map(int, [*numbers, *["1", "1", "1"][len(numbers) :]])
+    try:
+        date(year, month, day)
+    except ValueError:
+        return ""
+    return "-".join(numbers)
 
 
 def _parts(text: str, day_first: bool) -> tuple[int, ...]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from factrobust.datasets.own import iso_date, read_questions
 from factrobust.tables import FactsError
-from factrobust.together.own import iso_date, read_questions
 
 FRANCE = "Who was the president of France?"
 
