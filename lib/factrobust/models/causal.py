@@ -51,6 +51,7 @@ class CausalLM(Model):
     new tokens. The head is applied at most at `logits_per_batch` positions at once, each of which
     costs a float32 vector over the vocabulary."""
 
+    listed_chat = False  # `chat` is of data/models.csv, and not its tokenizer's template
     _last_prefix = NO_PREFIX  # of the last job
     _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
     # What `_along` found for the last temper job, batch by batch.
@@ -86,8 +87,9 @@ class CausalLM(Model):
         return tokens.before_every_text(self.tokenizer)
 
     def _begin(self, prompt: str) -> list[int]:
-        """Those of them that come before this prompt: a chat template writes its own."""
-        return [] if tokens.in_template(self.tokenizer, self.chat, prompt) else self.bos
+        """Those of them that come before this prompt: a tokenizer's chat template writes its own."""
+        chat = None if self.listed_chat else self.chat
+        return [] if tokens.in_template(self.tokenizer, chat, prompt) else self.bos
 
     def _score(self, job: Job) -> Iterator[Batch]:
         asked = [(request["prompt"], request["answer"]) for request in job.requests]

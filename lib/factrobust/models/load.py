@@ -21,14 +21,12 @@ from weakref import WeakValueDictionary
 
 import pandas as pd
 from filelock import FileLock
-from jinja2 import TemplateError
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from factrobust import tables
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.models.records import Records, tell
-from factrobust.models.tokens import encode
 from factrobust.paths import DATA, ROOT
 
 FILE = DATA / "models.csv"
@@ -168,11 +166,13 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     weights = find_weights(name)
     settings = weights.settings  # of the model below an adapter
     dtype = dtype or (settings.dtype if settings else "float32")
-    if settings and settings.chat_template != "yes":
+    listed = settings is not None and settings.chat_template != "yes"
+    if settings and listed:
         chat = CHATS.get(settings.chat_template)
     else:
         chat = chat_frame(_tokenizer(weights))
-    about = {"name": name, "fingerprint": f"{weights.identity} {dtype}", "chat": chat}
+    about: dict[str, Any] = {"name": name, "fingerprint": f"{weights.identity} {dtype}"}
+    about |= {"chat": chat, "listed_chat": listed}
     about["stored_as"] = EMBEDDED[name].form if name in EMBEDDED else ""
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
@@ -443,6 +443,8 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     """
     if not tokenizer.chat_template:
         return None
+    from jinja2 import TemplateError
+
     faults = []
     for in_parts in (False, True):
         try:
@@ -472,6 +474,8 @@ def _templated(tokenizer: Any, in_parts: bool, message: str, **how: Any) -> Any:
 
 def _checked_frame(templated: Callable[..., Any], tokenizer: Any) -> tuple[str, str]:
     """The frame of `templated`; ValueError if there is none."""
+    from factrobust.models.tokens import encode
+
     mark = "USER-MESSAGE"
     before, *after = templated(mark, tokenize=False).split(mark)
     if len(after) != 1:
