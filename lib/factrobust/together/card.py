@@ -270,7 +270,8 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
     begun = time.monotonic()
     for start in range(0, len(table), CHUNK):
-        parts.append(spine.greedy(model, table[start : start + CHUNK], probe.GRID))
+        some = table[start : start + CHUNK]
+        parts.append(spine.greedy(model, some, probe.GRID, go_on=True))
         n = sum(part["right"].sum() for part in parts)
         if start == 0:  # what follows costs a dozen questions a known fact
             done = len(parts[0])
@@ -308,7 +309,8 @@ def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -
         hers = right[right["context"] != ""]
         hers = hers.assign(way="context", form="yours", sentence=hers["context"])
         rows = pd.concat([rows, hers], ignore_index=True)
-    return spine.greedy(model, rows.assign(question=spine.behind(rows)), free=True)
+    asked = rows.assign(question=spine.behind(rows))
+    return spine.greedy(model, asked, free=True, go_on=True)
 
 
 def _years(model: Model, right: pd.DataFrame, seed: int) -> pd.Series:

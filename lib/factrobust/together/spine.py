@@ -7,12 +7,13 @@ for a time are asked at a year of it, and keep start and end.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust import schemas
+from factrobust import endings, schemas
 from factrobust.context import facts as contexts
 from factrobust.datasets import world
 from factrobust.datasets.facts import answers
@@ -89,13 +90,19 @@ def behind(table: Table) -> pd.Series:
 
 
 def greedy(
-    model: Model, asked: Table, temperatures: Sequence[float] = (), *, free: bool = False
+    model: Model,
+    asked: Table,
+    temperatures: Sequence[float] = (),
+    *,
+    free: bool = False,
+    go_on: bool = False,
 ) -> Table:
     """Greedy answers in the model's own prompt format, a row a fact in their order, from part 1's records
     where it asked the same.
 
     Adds to the facts' columns model, prompt, text, token_ids, logprobs (nats a token), logprob (their
-    sum), entropy (their mean, 0 to 1), right, t_b and frs. right: one of the accepted answers in
+    sum), entropy (their mean, 0 to 1), right, t_b and frs. text: what the answer says (`endings.said`);
+    to `go_on` a model is asked again where that has not begun (`endings.ask`). right: one of the accepted answers in
     part 1's few tokens; or, if `free` or where the format asks for no short answer, an answer of
     probe.LONG tokens that states one, since a change of the question makes models answer in sentences. entropy, t_b and frs are NaN without temperatures, or
     if the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0 where it is below one half
@@ -106,13 +113,15 @@ def greedy(
     tokens, rule = (probe.LONG, stated) if free else (probe.MAX_NEW_TOKENS, exact_match)
     how: dict[str, Any] = {"max_new_tokens": tokens, "stop": form.stop}
     grid = () if "temper" in model.lacks else temperatures
-    said = model.generate(prompts(model, asked), temperatures=grid, **how)
+    generate = partial(endings.ask, model) if go_on else model.generate
+    said = generate(prompts(model, asked), temperatures=grid, **how)
     columns = ["prompt", "text", "token_ids", "logprobs"]
     table = pd.DataFrame([*map(vars, said)], columns=columns).assign(model=model.name)
+    table["text"] = [endings.said(g.text, g.prompt) for g in said]
     table["logprob"] = table["logprobs"].map(lambda logs: sum(logs) if logs else np.nan)
     tops = [[[p for _, p in at] for at in g.top_logprobs] if grid else [] for g in said]
     table["entropy"] = [np.mean([*map(top_entropy, at)] or [np.nan]) for at in tops]
-    table["right"] = [rule(g.text, a) for g, a in zip(said, answers(asked), strict=True)]
+    table["right"] = [rule(text, a) for text, a in zip(table["text"], answers(asked), strict=True)]
     table["t_b"] = np.nan
     if curves := {i: g.curve for i, g in enumerate(said) if g.curve}:
         breaks = metrics.crossing(grid, [*curves.values()])
