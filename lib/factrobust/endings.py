@@ -30,9 +30,10 @@ OPENED, CLOSED = re.compile(rf"\s*(?:{OPENS})", re.I), re.compile(CLOSES, re.I)
 OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
 # "The answer is:", "**Final answer:**", "A:", but not the first of options ("A: Jazz B: Rock").
 LABEL = re.compile(
-    r"[\s*_#>]*(?:(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)|"
-    r"A(?!.*\bB\s*:))\s*[*_]*:[\s*_]*"
+    r"(?:[\s*_#>]*(?:(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)|"
+    r"A(?!(?s:.*)\bB\s*:))\s*[*_]*:[\s*_]*)+"
 )
+BLANK_LINES = re.compile(r"\s*\n\s*")
 QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:")
 LEAD = 8  # tokens that blank space or a label may take
 THINKING = 1024  # tokens that a thought may take
@@ -54,29 +55,31 @@ STARTER = re.compile(
 
 
 def split(text: str, prompt: str = "") -> tuple[str, str]:
-    """What stands before the answer in a generated text, and the rest. A thought that has not ended
-    is all before it; its first mark may stand at the end of the `prompt`."""
+    """What stands before the answer in a generated text, and the rest: lines without a word, a thought,
+    a label. A thought that has not ended is all before it; its first mark may stand at the end of the
+    `prompt`."""
     closed = [found.end() for found in CLOSED.finditer(text)]
     at = closed[-1] if closed else 0
     if not closed and (OPENED.match(text) or OPENED_BEFORE.search(prompt)):
         return text, ""
-    label = LABEL.match(text, at)
-    at = label.end() if label else len(text) - len(text[at:].lstrip())
+    begin = LABEL.match(text, at) or BLANK_LINES.match(text, at)
+    at = begin.end() if begin else at
     return text[:at], text[at:]
 
 
 def said(text: str, prompt: str = "") -> str:
-    """What an answer says: a generated text without what stands before the answer (blank space, a
-    thought, a label such as "The answer is:"), up to the model's own next question."""
+    """What an answer says: a generated text without what stands before the answer (`split`: blank
+    lines, a thought, a label such as "The answer is:"), up to the model's own next question."""
     _, rest = split(text, prompt)
-    return QUESTION.split(rest)[0].strip()
+    question = QUESTION.search(rest)
+    return rest[: question.start()].rstrip() if question else rest
 
 
 def in_thought(answer: Generation) -> bool:
     """Whether an answer's text ends before the model's thought has."""
     lead, rest = split(answer.text, answer.prompt)
     begun = OPENED.match(lead) or OPENED_BEFORE.search(answer.prompt)
-    return not rest and begun is not None and not CLOSED.search(lead)
+    return not rest.strip() and begun is not None and not CLOSED.search(lead)
 
 
 def ask(
@@ -95,7 +98,9 @@ def ask(
     and a line on stderr says how many.
     """
     found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **how)
-    waiting = {g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1]}
+    waiting = {
+        g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
+    }
     thoughts = [prompt for prompt, g in waiting.items() if in_thought(g)]
     others = [prompt for prompt in waiting if prompt not in {*thoughts}]
     for asked, more in ((thoughts, THINKING), (others, LEAD)):
@@ -182,14 +187,13 @@ NAME = re.compile(r"[A-Z][\w'’-]*(?=[\s.,;)]|$)")
 NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
-def ending(generation: Generation) -> tuple[str, int]:
-    """What is kept of an answer (`said`, `cut`), and how many tokens cover it and what stands before
-    it. A text without letters or digits is empty."""
-    lead, rest = split(generation.text, generation.prompt)
-    text = cut(QUESTION.split(rest)[0]).strip()
-    if not any(c.isalnum() for c in text):
-        return "", 0
-    return text, covering(generation, lead + text)
+def ending(generation: Generation, begun: bool = False) -> tuple[str, int]:
+    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or digits
+    is empty. With `begun` the answer begins where `said` has it; the tokens are all up to its end."""
+    lead = split(generation.text, generation.prompt)[0] if begun else ""
+    whole = said(generation.text, generation.prompt) if begun else generation.text
+    text = cut(whole).strip()
+    return (text, covering(generation, lead + text)) if any(c.isalnum() for c in text) else ("", 0)
 
 
 def cut(text: str) -> str:

@@ -19,6 +19,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+PLACE = "qxzplace"  # a word that no text has
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 
@@ -159,6 +161,63 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
     return any(f"{edge}{gold}{edge}" in found for gold in map(normalise, answers) if gold)
+
+
+def places(text: str, answer: str) -> list[tuple[int, int]]:
+    """Where an answer stands in a text: beginning and end of each part of it that is the answer after
+    normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too). They do not
+    overlap."""
+    found = _spans(text, answer)
+    if (apart := POSSESSIVE.sub(" s", text)) != text:  # as many characters
+        more = [
+            at for at in _spans(apart, answer) if all(at[1] <= a or b <= at[0] for a, b in found)
+        ]
+        found = sorted([*found, *more])
+    return found
+
+
+def _spans(text: str, answer: str) -> list[tuple[int, int]]:
+    """`places`, where what belongs to whom is not looked at."""
+    goal, whole = normalise(answer), normalise(text).split()
+    if f" {goal} " not in f" {' '.join(whole)} " or not goal:
+        return []
+    first = unicodedata.normalize("NFD", goal)[0]
+    cuts = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
+    longest = (
+        2 * max(len(goal), len(answer)) + 8
+    )  # decomposed letters take twice as many characters
+    found: list[tuple[int, int]] = []
+    for n, start in enumerate(cuts[:-1]):
+        letter = normalise(text[start])
+        if text[start].isspace() or (letter and unicodedata.normalize("NFD", letter)[0] != first):
+            continue
+        for end in cuts[n + 1 :]:
+            if end - start > longest or text[end - 1].isspace():
+                continue
+            if normalise(text[start:end]) == goal and _stands(text, start, end, goal, whole):
+                found = [
+                    at for at in found if at[1] <= start
+                ]  # the shorter one is the answer alone
+                found.append((start, end))
+                break
+    return found
+
+
+def _inside(before: str, after: str) -> bool:
+    """Whether a word goes on between two characters."""
+    if after and unicodedata.category(after)[0] == "M":
+        return True
+    unspaced = any(_script(c) in (*UNSPACED, *KANA) for c in (before, after))
+    marked = before != "" and unicodedata.category(before)[0] == "M"
+    return (before.isalnum() or marked) and after.isalnum() and not unspaced
+
+
+def _stands(text: str, start: int, end: int, goal: str, whole: list[str]) -> bool:
+    """Whether the words of `goal` between two places are words of the `whole` text, too: the 457 of
+    "1,457" and the C of "C++" are not."""
+    other = normalise(f"{text[:start]}{PLACE}{text[end:]}").split()
+    at = other.index(PLACE) if PLACE in other else len(other)
+    return whole == [*other[:at], *goal.split(), *other[at + 1 :]]
 
 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:

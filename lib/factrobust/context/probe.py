@@ -65,7 +65,7 @@ def greedy(
     answers = {}
     for chunk in in_chunks(prompts):
         for generation in _generated(model, chunk, go_on):
-            text, n = ending(generation)
+            text, n = ending(generation, begun=go_on)
             top = list(islice(generation.top_logprobs, max(n, 1)))
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
