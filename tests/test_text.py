@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import clusters, contains, exact_match, int_sim, normalise
+from factrobust.text import clusters, contains, exact_match, int_sim, normalise, places
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -81,6 +81,19 @@ def test_texts_that_are_not(one, other):
 ])  # fmt: skip
 def test_what_a_text_in_any_script_holds(text, answer, held):
     assert contains(text, [answer]) is held
+
+
+@pytest.mark.parametrize(("text", "answer", "parts"), [
+    ("The answer is Sa\u0303o Tome\u0301.", "São Tomé", ["Sa\u0303o Tome\u0301"]),
+    ("N’Djamena or N'Djamena", "N'Djamena", ["N’Djamena", "N'Djamena"]),
+    ("1,457 and 1457, ١٤٥٧", "1457", ["1,457", "1457", "١٤٥٧"]), ("It is 1,457.", "457", []),
+    ("C++ is not C", "C", ["C"]), ("C++ is not C", "C++", ["C++"]), ("at -5, not 5", "5", ["5"]),
+    ("the Paris, and Paris's Seine", "Paris", ["Paris", "Paris"]), ("Nigeria's", "Niger", []),
+    ("Levi's of Levi's", "Levi's", ["Levi's", "Levi's"]), ("首都は東京です", "東京", ["東京"]),
+    ("The limaçon of Lima", "lima", ["Lima"]), ("Sa\u0303o", "Sa", []), ("x", "?", []), ("", "", []),
+])  # fmt: skip
+def test_where_an_answer_stands(text, answer, parts):
+    assert [text[start:end] for start, end in places(text, answer)] == parts
 
 
 @settings(deadline=None)
