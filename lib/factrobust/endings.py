@@ -17,17 +17,6 @@ from typing import Any
 from factrobust.models import tokens
 from factrobust.models.interface import Generation, Model, ModelError
 
-# The marks of a thought: of Qwen, DeepSeek and others, Mistral, Kimi, and of OpenAI's open models.
-OPENS = (
-    r"<(?:\w+:)?think(?:ing)?>|<(?:thought|reasoning)>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|"
-    r"<\|channel\|>\s*(?:analysis|commentary)"
-)
-CLOSES = (
-    r"</(?:\w+:)?think(?:ing)?>|</(?:thought|reasoning)>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|"
-    r"<\|channel\|>\s*final\s*(?:<\|message\|>)?"
-)
-OPENED, CLOSED = re.compile(rf"\s*(?:{OPENS})", re.I), re.compile(CLOSES, re.I)
-OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
 # "The answer is:", "**Final answer:**", "A:", but not the first of options ("A: Jazz B: Rock").
 LABEL = re.compile(
     r"(?:[\s*_#>]*(?:(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)|"
@@ -58,9 +47,8 @@ def split(text: str, prompt: str = "") -> tuple[str, str]:
     """What stands before the answer in a generated text, and the rest: lines without a word, a thought,
     a label. A thought that has not ended is all before it; its first mark may stand at the end of the
     `prompt`."""
-    closed = [found.end() for found in CLOSED.finditer(text)]
-    at = closed[-1] if closed else 0
-    if not closed and (OPENED.match(text) or OPENED_BEFORE.search(prompt)):
+    at = tokens.after_thought(text, prompt)
+    if at is None:
         return text, ""
     begin = LABEL.match(text, at) or BLANK_LINES.match(text, at)
     at = begin.end() if begin else at
@@ -73,13 +61,6 @@ def said(text: str, prompt: str = "") -> str:
     _, rest = split(text, prompt)
     question = QUESTION.search(rest)
     return rest[: question.start()].rstrip() if question else rest
-
-
-def in_thought(answer: Generation) -> bool:
-    """Whether an answer's text ends before the model's thought has."""
-    lead, rest = split(answer.text, answer.prompt)
-    begun = OPENED.match(lead) or OPENED_BEFORE.search(answer.prompt)
-    return not rest.strip() and begun is not None and not CLOSED.search(lead)
 
 
 def ask(
@@ -101,13 +82,13 @@ def ask(
     waiting = {
         g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
     }
-    thoughts = [prompt for prompt, g in waiting.items() if in_thought(g)]
+    thoughts = [prompt for prompt, g in waiting.items() if _thinks(g)]
     others = [prompt for prompt in waiting if prompt not in {*thoughts}]
     for asked, more in ((thoughts, THINKING), (others, LEAD)):
         if asked:
             longer = model.generate(asked, max_new_tokens=max_new_tokens + more)
             waiting |= {g.prompt: _ended(g, stop) for g in longer}
-    if lost := sum(in_thought(waiting[prompt]) for prompt in thoughts):
+    if lost := sum(_thinks(waiting[prompt]) for prompt in thoughts):
         told = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
         if lost == len(thoughts):
             raise ModelError(
@@ -123,6 +104,11 @@ def ask(
         pairs = zip(begun, curves, strict=True)
         waiting |= {g.prompt: replace(g, curve=curve) for g, curve in pairs}
     return [waiting.get(g.prompt, g) for g in found]
+
+
+def _thinks(answer: Generation) -> bool:
+    """Whether an answer's text ends before the model's thought has."""
+    return tokens.after_thought(answer.text, answer.prompt) is None
 
 
 def _ended(answer: Generation, stop: Sequence[str]) -> Generation:

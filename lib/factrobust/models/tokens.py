@@ -78,8 +78,28 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
     return ids
 
 
-# In the text of a special token: the marks around a thought, which is no part of the answer.
+# The marks of a thought: of Qwen, DeepSeek and others, Mistral, Kimi, and of OpenAI's open models.
+OPENS = (
+    r"<(?:\w+:)?think(?:ing)?>|<(?:thought|reasoning)>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|"
+    r"<\|channel\|>\s*(?:analysis|commentary)"
+)
+CLOSES = (
+    r"</(?:\w+:)?think(?:ing)?>|</(?:thought|reasoning)>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|"
+    r"<\|channel\|>\s*final\s*(?:<\|message\|>)?"
+)
+OPENED, CLOSED = re.compile(rf"\s*(?:{OPENS})", re.I), re.compile(CLOSES, re.I)
+OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
+# In the text of a special token that may be one of these.
 THOUGHT = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
+
+
+def after_thought(text: str, prompt: str = "") -> int | None:
+    """Where a generated text goes on after its thought: 0 if it has none, None if that has not ended. Its
+    first mark may stand at the end of the `prompt`."""
+    closed = [found.end() for found in CLOSED.finditer(text)]
+    if closed:
+        return closed[-1]
+    return None if OPENED.match(text) or OPENED_BEFORE.search(prompt) else 0
 
 
 class Special(NamedTuple):

@@ -25,6 +25,7 @@ from factrobust import __version__, draws, load_model, statistics, tables
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
+from factrobust.models.endpoint import named_endpoint
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.load import GROWN
 from factrobust.models.prompts import FORMATS, prompts
@@ -161,7 +162,7 @@ def opened(name: Any) -> Model:
     if isinstance(name, Model):
         return name
     if isinstance(name, str) and name.startswith(("http://", "https://")):
-        name = dict(zip(("url", "model"), [*name.split(maxsplit=1), "model"], strict=False))
+        name = named_endpoint(name)
     if isinstance(name, Mapping):
         return load_model(name, records=open_records())
     parts = re.fullmatch(r"([^#~]+)(?:~(\w+) (\d*\.?\d+))?(?:#([\w-]+))?", name)
