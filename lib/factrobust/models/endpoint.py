@@ -276,7 +276,7 @@ class EndpointModel(Model):
         import openai
 
         key = self.endpoint.key()
-        hooks = {"request": [self._count], "response": [_with_its_status]}
+        hooks: dict[str, list[Any]] = {"request": [self._count], "response": [_with_its_status]}
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # With none the client would send OPENAI_API_KEY to any server.
@@ -325,7 +325,7 @@ class EndpointModel(Model):
     def _body(self, call: dict[str, Any]) -> dict[str, Any]:
         """The request, of what the server takes."""
         takes, thinks = self.endpoint.takes, self.endpoint.thinks
-        options = takes.wide | {key: call[key] for key in ("seed", "echo") if key in call}
+        options = {**takes.wide} | {key: call[key] for key in ("seed", "echo") if key in call}
         options |= {
             key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None
         }
@@ -391,8 +391,9 @@ def _filtered(result: Any) -> bool:
 def _names_a_filter(error: Any) -> bool:
     """Whether the code of a server's error is that of a filter."""
     body = error.body if isinstance(error.body, dict) else {}
-    inner = body.get("innererror") if isinstance(body.get("innererror"), dict) else {}
-    codes = (body.get("code"), body.get("type"), inner.get("code"))
+    inner = body.get("innererror")
+    codes = [body.get("code"), body.get("type")]
+    codes += [inner.get("code")] if isinstance(inner, dict) else []
     return any(str(code).lower() in FILTERS for code in codes)
 
 
@@ -411,10 +412,9 @@ def _with_its_status(response: Any) -> None:
     error = found.get("error")
     if error is None and "choices" not in found:
         return
-    code = error.get("code") if isinstance(error, dict) else None
-    named = str(code).lower() in FILTERS
-    status = int(code) if str(code).isdecimal() and 400 <= int(code) < 600 else 503
-    response.status_code = 400 if named else status
+    code = str(error.get("code")) if isinstance(error, dict) else ""
+    status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 503
+    response.status_code = 400 if code.lower() in FILTERS else status
 
 
 # -- replies: what one lacks is not made up --------------------------------------------------------

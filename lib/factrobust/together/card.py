@@ -250,6 +250,10 @@ def card(
             odds = fit["intercept"] + fit["logprob"] * numbers["logprob"]
             numbers["survives"] = expit(odds)
     notes = [f"{len(said)} facts were asked and {len(right)} of them are known"]
+    if refused := int(said["refused"].sum() + shaken["refused"].sum()):
+        notes.append(
+            f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
+        )
     if len(right) < KNOWN:
         notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
     made = Card(

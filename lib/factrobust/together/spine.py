@@ -102,7 +102,8 @@ def greedy(
 
     Adds to the facts' columns model, prompt, text, token_ids, logprobs (nats a token), logprob (their
     sum), entropy (their mean, 0 to 1), right, t_b and frs. text: what the answer says (`endings.said`);
-    to `go_on` a model is asked again where that has not begun (`endings.ask`). right: one of the accepted answers in
+    to `go_on` a model is asked again where that has not begun (`endings.ask`), and `refused` tells what
+    an endpoint's filter let not through. right: one of the accepted answers in
     part 1's few tokens; or, if `free` or where the format asks for no short answer, an answer of
     probe.LONG tokens that states one, since a change of the question makes models answer in sentences. entropy, t_b and frs are NaN without temperatures, or
     if the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0 where it is below one half
@@ -118,6 +119,8 @@ def greedy(
     columns = ["prompt", "text", "token_ids", "logprobs"]
     table = pd.DataFrame([*map(vars, said)], columns=columns).assign(model=model.name)
     table["text"] = [endings.said(g.text, g.prompt) for g in said]
+    if go_on:
+        table["refused"] = [g.filtered for g in said]
     table["logprob"] = table["logprobs"].map(lambda logs: sum(logs) if logs else np.nan)
     tops = [[[p for _, p in at] for at in g.top_logprobs] if grid else [] for g in said]
     table["entropy"] = [np.mean([*map(top_entropy, at)] or [np.nan]) for at in tops]
