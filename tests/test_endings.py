@@ -1,11 +1,18 @@
 """Where an answer ends."""
 
+import json
+import re
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.endings import covering, cut, ending, first_sentence, unsure
-from factrobust.models.interface import Generation
+from factrobust import endings
+from factrobust.endings import ask, covering, cut, ending, first_sentence, said, split, unsure
+from factrobust.models.interface import Generation, ModelError
+from factrobust.models.records import read_index, read_texts
+from factrobust.paths import DATA
 
 
 def made(*tokens: str, text: str | None = None) -> Generation:
@@ -132,3 +139,139 @@ def test_is_the_beginning_of_one_line(text):
     assert sentence == sentence.strip()
     assert len(sentence.splitlines()) <= 1
     assert bool(sentence) == bool(text.strip())
+
+
+# -- where an answer begins ------------------------------------------------------------------------
+
+BEGINNINGS = {
+    # Nothing stands before it.
+    " Nairobi": " Nairobi", "Nairobi": "Nairobi", "": "", "Nairobi\nMombasa": "Nairobi\nMombasa",
+    "The answer is Nairobi": "The answer is Nairobi", "A capital: Nairobi": "A capital: Nairobi",
+    "Answers differ: a": "Answers differ: a", "A: Jazz B: Rock": "A: Jazz B: Rock",
+    "a: A: Jazz": "a: A: Jazz", "A. Nairobi": "A. Nairobi",
+    # Blank lines.
+    "\nNairobi": "Nairobi", " \n\n  Nairobi\nx": "Nairobi\nx", "\n": "", " \n \n": "",
+    # Labels, on a line of their own or not.
+    "The answer is: Nairobi": "Nairobi", "\nThe answer is:\nNairobi": "Nairobi", " A: Nairobi": "Nairobi",
+    "Answer:": "", "\n\nThe answer is:": "", "**Answer:** Nairobi": "Nairobi", "A:\nA:": "",
+    "### Final answer:\n\n**Nairobi**": "Nairobi**", "The correct answer is: Nairobi": "Nairobi",
+    "ANSWER: Nairobi": "Nairobi", "My answer: It is A: b": "It is A: b",
+    # Thoughts.
+    "<think>\nKenya? It is Mombasa.\n</think>\n\nNairobi": "Nairobi", "<think>\nKenya?": "",
+    "<think></think>Nairobi": "Nairobi", "Kenya? Hm.</think>\nA: Nairobi": "Nairobi",
+    "[THINK]Kenya?[/THINK]Nairobi": "Nairobi", " <thinking>Hm": "", "◁think▷Hm◁/think▷ Nairobi": " Nairobi",
+    "<|channel|>analysis<|message|>Hm": "", "<seed:think>Hm</seed:think>Nairobi": "Nairobi",
+    "<|channel|>analysis<|message|>Hm<|channel|>final<|message|>Nairobi": "Nairobi",
+    # The model's own next question.
+    "Question: Who?\nA: Nairobi": "", "Nairobi\nQuestion: Who is Mombasa?": "Nairobi",
+    " Nairobi. Q: Who? A: He": " Nairobi.", "\nQ: Who?": "", "A Q: x": "A", "IQ: 100": "IQ: 100",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "answer"), BEGINNINGS.items(), ids=lambda text: repr(text)[:30])
+def test_what_an_answer_says(text, answer):
+    assert said(text) == answer
+    assert said(said(text)) == answer
+    lead, rest = split(text)
+    assert lead + rest == text
+    assert rest.startswith(answer)
+
+
+def test_a_thought_that_the_template_began():
+    before = "<|user|>Who?<|assistant|><think>\n"
+    assert split("Hm, Kenya", before) == ("Hm, Kenya", "")
+    assert said("Hm, Kenya</think> Nairobi", before) == " Nairobi"
+    assert said("Nairobi", "<think>Hm</think>") == "Nairobi"
+
+
+@pytest.mark.parametrize(("tokens", "kept", "n"), [
+    (["\n", "Nai", "robi", ".", " The"], "Nairobi", 3), (["The answer is", ":", " Nairobi"], "Nairobi", 3),
+    ([" A", ":", " Nai", "robi", "\n", "B"], "Nairobi", 4), (["Question", ":", " Who"], "", 0),
+])  # fmt: skip
+def test_the_tokens_of_an_answer_are_all_up_to_its_end(tokens, kept, n):
+    assert ending(made(*tokens), begun=True) == (kept, n)
+
+
+def recorded(model: str) -> list[str]:
+    """The greedy answers that a model's records hold."""
+    files = read_index(DATA / "records")["files"].items()
+    mine = [(f, a) for f, a in files if a["operation"] == "generate" and a["model"] == model]
+    values = [v for f, a in mine for v in read_texts(DATA / "records" / f, a["sha256"]).values()]
+    return [json.loads(value)["text"] for value in values]
+
+
+@pytest.mark.parametrize(
+    "model", ["sha256:a5fd3b62230aa5ec float32", "sha256:b179c9523d0e6a0f float32"]
+)
+def test_recorded_answers(model):
+    """Gemma's and SmolLM2's: what begins at once is left as it is, and a label is never an answer."""
+    texts = recorded(model)
+    assert len(texts) > 10_000
+    labels = ("the answer is:", "answer:")
+    late = ("\n", "a:", "q:", "question:", *labels)
+    for text in texts:
+        plain = text.strip().lower()
+        if not (
+            text.lstrip(" \t").lower().startswith(late) or re.search(r"\s(Q|Question)\s*:", text)
+        ):
+            assert said(text) == text, text
+        for label in labels:
+            if plain.startswith(label):
+                behind = re.sub(rf"(?i)^\s*({label}\s*)+", "", text)
+                told = re.split(r"(?:^|\s)(?:Q|Question):", behind)[0]
+                assert said(text).strip(" \n*_") == told.strip(" \n*_"), text
+    begun = sum(said(text) != text and bool(said(text).strip()) for text in texts)
+    assert begun > 100  # it was not looked at for nothing
+
+
+CHAT = {"prompt_format": "chat", "chat": ("<user>", "<model>")}
+LATE = {  # what a model says first, and the tokens that lead to the answer
+    "a newline": {"\n": {" Nairobi": 1.0}},
+    "a label": {"The answer is:": {"\n": 1.0}, "\n": {" Nairobi": 1.0}},
+    "a thought": {"<think>": {"Hm": 1.0}, "Hm": {"</think>": 1.0}, "</think>": {"\n": 1.0}, "\n": {" Nairobi": 1.0}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_a_model_that_has_said_nothing_goes_on(toy_model, kind):
+    """The answer ends at the stop string behind its beginning, with its tokens, and its curve."""
+    path = [*LATE[kind]]
+    rows = {
+        "<model>": {path[0]: 0.8, " Lima": 0.2},
+        **LATE[kind],
+        " Nairobi": {".": 1.0},
+        ".": {"\n": 1.0},
+    }
+    model = toy_model(rows | {"</model>": {" Lima": 1.0}}, **CHAT)
+    grid = [0.5, 2.0]
+    how = {"max_new_tokens": 2, "stop": [".", "\n"], "temperatures": grid}
+    prompts = ["<user>Who?<model>", "<user>Who?</model>", "<user>What?<model>"]
+    late, at_once, same = ask(model, prompts, **how)
+    assert late.text == "".join(path) + " Nairobi"
+    assert said(late.text).strip() == "Nairobi"
+    assert len(late.token_ids) == len(late.logprobs) == len(path) + 1
+    assert np.exp(sum(late.logprobs)) == pytest.approx(0.8)
+    odds = 4.0 ** np.array([1 / 0.5, 1 / 2.0])
+    assert np.exp(late.curve) == pytest.approx(odds / (1 + odds), rel=1e-4)
+    assert at_once == model.generate(prompts[1:2], **how)[0]
+    assert (same.prompt, same.text) == (prompts[2], late.text)
+
+
+def test_a_thought_that_does_not_end(toy_model, monkeypatch, capsys):
+    monkeypatch.setattr(endings, "THINKING", 20)
+    rows = {"<model>": {"<think>": 1.0}, "<think>": {"Hm": 1.0}, "Hm": {"Hm": 1.0}}
+    rows |= {"</model>": {"[THINK]": 1.0}, "[THINK]": {"[/THINK]": 1.0}, "[/THINK]": {"Lima": 1.0}}
+    model, how = toy_model(rows, **CHAT), {"max_new_tokens": 1, "stop": ["."]}
+    with pytest.raises(ModelError, match=r"thinks before .* 1 of 1 thoughts did not end within 20"):
+        ask(model, ["<user>Who?<model>"], **how)
+    lost, found = ask(model, ["<user>Who?<model>", "<user>Who?</model>"], **how)
+    assert (said(lost.text), said(found.text)) == ("", "Lima")
+    assert "1 of 2 thoughts did not end" in capsys.readouterr().err
+
+
+def test_what_has_begun_is_asked_once(toy_model, monkeypatch):
+    model = toy_model({"?": {" Lima": 1.0}, " Lima": {".": 1.0}})
+    answer, asked = model.answer, []
+    monkeypatch.setattr(model, "answer", lambda job: asked.append(job) or answer(job))
+    assert [g.text for g in ask(model, ["Who?"], max_new_tokens=3, stop=["."])] == [" Lima"]
+    assert len(asked) == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import clusters, contains, exact_match, int_sim, normalise
+from factrobust.text import clusters, contains, exact_match, int_sim, normalise, places
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -15,7 +15,7 @@ WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou"
 @pytest.mark.parametrize(("text", "plain"), [
     ("  Nairobi \n", "nairobi"), ("U.S.", "us"), ("Washington, D.C.", "washington dc"),
     ("St. Louis", "st louis"), ("O'Neill", "oneill"), ("Sana’a", "sanaa"),
-    ("Coca-Cola", "coca cola"), ("1914–1918", "1914 1918"), ("AC/DC", "ac dc"), ("R&B", "r b"),
+    ("Coca-Cola", "coca cola"), ("1914–1918", "1914 1918"), ("AC/DC", "ac dc"), ("R&B", "r and b"),
     ("snake_case", "snake case"), ("Paris,France", "paris france"),
     ("Paris(France)", "paris france"), ("1,000", "1000"), ("1,234,567", "1234567"), ("8,5", "8 5"),
     ("3.14", "3.14"), ("It was 1969.", "it was 1969"), ("8.Next", "8 next"), ("+44", "44"),
@@ -27,6 +27,79 @@ WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou"
 def test_normalise(text, plain):
     assert normalise(text) == plain
     assert normalise(plain) == plain  # applied twice, nothing more happens
+
+
+EQUAL = [
+    # Composed and decomposed, and signs that look like one another.
+    ("São Tomé", "Sa\u0303o Tome\u0301"), ("각", "\u1100\u1161\u11a8"), ("が", "か\u3099"),
+    ("コーヒー", "ｺｰﾋｰ"), ("F♯", "F#"), ("N’Djamena", "N'Djamena"), ("Hawaiʻi", "Hawaii"),
+    ("Qur‘an", "Quran"), ("İstanbul", "istanbul"), ("𝐀b", "Ab"), ("Xbox™", "Xbox"),
+    # What is seldom written.
+    ("مُحَمَّد", "محمد"), ("שָׁלוֹם", "שלום"), ("Москва́", "Москва"), ("Королёв", "Королев"),
+    ("محمـد", "محمد"), ("می\u200cخواهم", "میخواهم"), ("5\ufe0f\u20e3", "5"),
+    # Numbers.
+    ("1,457", "1457"), ("1\u202f457", "1457"), ("12,34,567", "1234567"), ("١٬٤٥٧", "1457"),
+    ("1969.0", "1969"), ("1969.00.", "1969"), ("१९६९", "1969"), ("５", "5"), ("٥", "5"), ("۵", "5"),
+    ("−5", "-5"), ("–5", "-5"), ("(-5)", "-5"), ("+5", "5"), ("-$5", "$-5"), (".5", "0.5"),
+    ("10²", "10^2"), ("m²", "m^2"), ("10\u207b⁶", "10^-6"), ("10½", "10 ½"),
+    # Signs.
+    ("50 %", "50%"), ("50%", "50 percent"), ("Track & Field", "track and field"), ("5°C", "5 °C"),
+    ("**Nairobi**", "Nairobi"), ("<b>Nairobi</b>", "b Nairobi b"), ("#1", "1"), ("Paris! 🎉", "Paris"),
+]  # fmt: skip
+DIFFERENT = [
+    # Marks and letters of other scripts.
+    ("か", "が"), ("ハ", "パ"), ("й", "и"), ("ї", "і"), ("ќ", "к"), ("มา", "ม้า"), ("คา", "ค่า"), ("कमल", "कमाल"),
+    ("दिल", "दाल"), ("क", "क़"), ("가", "각"), ("أ", "ا"), ("ئ", "ي"), ("কি", "কী"), ("≠5", "=5"),
+    # Numbers.
+    ("-5", "5"), ("−5", "5"), ("-0.5", "0.5"), (".5", "5"), ("10²", "102"), ("10½", "101 2"), ("1.5", "15"),
+    ("2.0.1", "2.1"), ("10.0.0.1", "10.1"), ("1.05", "1.5"), ("1,45", "145"), ("007", "7"), ("2+2", "22"),
+    # Signs.
+    ("C++", "C"), ("C#", "C"), ("C++", "C#"), ("F#", "F"), ("B♭", "B"), ("A+", "A"), ("Na+", "Na"),
+    ("50%", "50"), ("$5", "5"), ("$5", "€5"), ("5°", "5"), (">5", "5"), ("±5", "5"), ("+", ""), ("🎉", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_texts_that_are_equal(one, other):
+    assert exact_match(one, [other])
+    for text in (one, other):
+        assert normalise(normalise(text)) == normalise(text)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_texts_that_are_not(one, other):
+    assert normalise(one) != normalise(other)
+    assert not exact_match(one, [other])
+
+
+@pytest.mark.parametrize(("text", "answer", "held"), [
+    ("首都は東京です。", "東京", True), ("东京是首都", "东京", True), ("インドネシア", "インド", False),
+    ("インドです", "インド", True), ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True), ("It is C++.", "C", False),
+    ("It is C++, of course", "C++", True), ("at -5 degrees", "5", False), ("at -5 degrees", "-5", True),
+    ("about 50% of it", "50", True), ("1914–1918", "1918", True), ("COVID-19", "19", True),
+    ("in UTC+1", "1", True), ("5 -3", "3", True),
+])  # fmt: skip
+def test_what_a_text_in_any_script_holds(text, answer, held):
+    assert contains(text, [answer]) is held
+
+
+@pytest.mark.parametrize(("text", "answer", "parts"), [
+    ("The answer is Sa\u0303o Tome\u0301.", "São Tomé", ["Sa\u0303o Tome\u0301"]),
+    ("N’Djamena or N'Djamena", "N'Djamena", ["N’Djamena", "N'Djamena"]),
+    ("1,457 and 1457, ١٤٥٧", "1457", ["1,457", "1457", "١٤٥٧"]), ("It is 1,457.", "457", []),
+    ("C++ is not C", "C", ["C"]), ("C++ is not C", "C++", ["C++"]), ("at -5, not 5", "5", ["5"]),
+    ("the Paris, and Paris's Seine", "Paris", ["Paris", "Paris"]), ("Nigeria's", "Niger", []),
+    ("Levi's of Levi's", "Levi's", ["Levi's", "Levi's"]), ("首都は東京です", "東京", ["東京"]),
+    ("The limaçon of Lima", "lima", ["Lima"]), ("Sa\u0303o", "Sa", []), ("x", "?", []), ("", "", []),
+])  # fmt: skip
+def test_where_an_answer_stands(text, answer, parts):
+    assert [text[start:end] for start, end in places(text, answer)] == parts
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_normalised_twice_is_normalised(text):
+    assert normalise(normalise(text)) == normalise(text)
 
 
 @pytest.mark.parametrize(("text", "answers", "same"), [

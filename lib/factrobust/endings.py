@@ -1,12 +1,31 @@
-"""Where does an answer of part 4 end, and which of the generated tokens are it?
+"""Where does an answer begin, where does it end, and which of the generated tokens are it?
+
+All parts have one rule for its beginning (`said`): blank space, a thought and a label before it are
+no part of it, and the model's own next question ends it. `ask` lets a model go on that has said
+nothing yet. The end is told by stop strings, by `first_sentence` (part 3) or by `cut` (part 4).
 
 The thesis ends an answer before the first token that holds a full stop or a line's end (appendix D),
 so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it (`cut`).
 """
 
 import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from factrobust.models.interface import Generation
+from factrobust.models import tokens
+from factrobust.models.interface import Generation, Model, ModelError
+
+# "The answer is:", "**Final answer:**", "A:", but not the first of options ("A: Jazz B: Rock").
+LABEL = re.compile(
+    r"(?:[\s*_#>]*(?:(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)|"
+    r"A(?!(?s:.*)\bB\s*:))\s*[*_]*:[\s*_]*)+"
+)
+BLANK_LINES = re.compile(r"\s*\n\s*")
+QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:")
+LEAD = 8  # tokens that blank space or a label may take
+THINKING = 1024  # tokens that a thought may take
 
 MARK = re.compile(r"([.!?]+)[\"'”’»)\]]*(?=\s|$)|([。！？])")  # with the quotes that it closes
 OPENING = re.compile(r"[\s(\[\"'“‘«]")  # what may stand before a word
@@ -22,6 +41,86 @@ STARTER = re.compile(
     r"But|And|So|However|Also|As|For|When|While|What|Who|Which|Where|How|Is|Was|Question|Answer)"
     r"(?!\w|\.)"
 )
+
+
+def split(text: str, prompt: str = "") -> tuple[str, str]:
+    """What stands before the answer in a generated text, and the rest: lines without a word, a thought,
+    a label. A thought that has not ended is all before it; its first mark may stand at the end of the
+    `prompt`."""
+    at = tokens.after_thought(text, prompt)
+    if at is None:
+        return text, ""
+    begin = LABEL.match(text, at) or BLANK_LINES.match(text, at)
+    at = begin.end() if begin else at
+    return text[:at], text[at:]
+
+
+def said(text: str, prompt: str = "") -> str:
+    """What an answer says: a generated text without what stands before the answer (`split`: blank
+    lines, a thought, a label such as "The answer is:"), up to the model's own next question."""
+    _, rest = split(text, prompt)
+    question = QUESTION.search(rest)
+    return rest[: question.start()].rstrip() if question else rest
+
+
+def ask(
+    model: Model,
+    prompts: Sequence[str],
+    *,
+    max_new_tokens: int,
+    stop: Sequence[str],
+    **how: Any,
+) -> list[Generation]:
+    """Greedy answers (`Model.generate`, whose options `how` are). A model whose answer has not begun, since the text is blank, a
+    label or a thought, is asked once more without stop strings and with more tokens; then the text
+    ends at the first stop string after the answer's beginning, and the tokens are those up to there.
+
+    ModelError if no thought has ended after THINKING tokens. If some have, the others are no answers,
+    and a line on stderr says how many.
+    """
+    found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **how)
+    waiting = {
+        g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
+    }
+    thoughts = [prompt for prompt, g in waiting.items() if _thinks(g)]
+    others = [prompt for prompt in waiting if prompt not in {*thoughts}]
+    for asked, more in ((thoughts, THINKING), (others, LEAD)):
+        if asked:
+            longer = model.generate(asked, max_new_tokens=max_new_tokens + more)
+            waiting |= {g.prompt: _ended(g, stop) for g in longer}
+    if lost := sum(_thinks(waiting[prompt]) for prompt in thoughts):
+        told = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
+        if lost == len(thoughts):
+            raise ModelError(
+                f"{model.name} thinks before it answers, and {told}; ask it by a chat template that "
+                "switches its thinking off, or in another prompt format (NAME#two-shot)"
+            )
+        print(f"{model.name}: {told}; these are no answers", file=sys.stderr)
+    grid = how.get("temperatures", ())
+    if len(grid) and (begun := [g for g in waiting.values() if g.token_ids]):
+        curves = model.temper(
+            [g.prompt for g in begun], [g.token_ids for g in begun], grid
+        ).tolist()
+        pairs = zip(begun, curves, strict=True)
+        waiting |= {g.prompt: replace(g, curve=curve) for g, curve in pairs}
+    return [waiting.get(g.prompt, g) for g in found]
+
+
+def _thinks(answer: Generation) -> bool:
+    """Whether an answer's text ends before the model's thought has."""
+    return tokens.after_thought(answer.text, answer.prompt) is None
+
+
+def _ended(answer: Generation, stop: Sequence[str]) -> Generation:
+    """An answer without what follows the first stop string after its beginning."""
+    lead, rest = split(answer.text, answer.prompt)
+    short = tokens.cut(rest, stop)
+    if short is None:
+        return answer
+    text = lead + short
+    n = covering(answer, text)
+    along = {name: getattr(answer, name)[:n] for name in ("token_ids", "logprobs", "entropies")}
+    return replace(answer, text=text, top_logprobs=list(answer.top_logprobs)[:n], **along)
 
 
 def first_sentence(text: str) -> str:
@@ -74,11 +173,13 @@ NAME = re.compile(r"[A-Z][\w'’-]*(?=[\s.,;)]|$)")
 NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
-def ending(generation: Generation) -> tuple[str, int]:
+def ending(generation: Generation, begun: bool = False) -> tuple[str, int]:
     """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or digits
-    is empty."""
-    text = cut(generation.text).strip()
-    return (text, covering(generation, text)) if any(c.isalnum() for c in text) else ("", 0)
+    is empty. With `begun` the answer begins where `said` has it; the tokens are all up to its end."""
+    lead = split(generation.text, generation.prompt)[0] if begun else ""
+    whole = said(generation.text, generation.prompt) if begun else generation.text
+    text = cut(whole).strip()
+    return (text, covering(generation, lead + text)) if any(c.isalnum() for c in text) else ("", 0)
 
 
 def cut(text: str) -> str:

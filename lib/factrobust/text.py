@@ -2,7 +2,7 @@
 
 Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it contains
 the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule of SQuAD's
-evaluation, without diacritics, and keeps a decimal point ("1.5" is not 15).
+evaluation, without diacritics, and keeps what carries meaning ("1.5" is not 15, "C++" is not C).
 
 A network, given as a function, tells how alike the texts of a group are: one float per group, [group],
 NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has no direction:
@@ -19,27 +19,133 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+PLACE = "qxzplace"  # a word that no text has
 Array = NDArray[np.float64]
 Groups = Sequence[Sequence[str]]
 
-ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-IN_NUMBER = re.compile(r"(?<=\d),(?=\d{3}\b)")  # 1,000
-SEPARATES = re.compile(r"[^\w\s.'’`\u200b-\u200d\u00ad]|_|(?<=\d)\.(?!\d)")
-VANISHES = re.compile(r"[^\w\s.]|(?<!\d)\.|\.(?!\d)")
-# Letters that have no decomposition.
-PLAIN = str.maketrans("øłđðı", "olddi") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
+ARTICLES = frozenset(("a", "an", "the"))
+# Letters that have no decomposition, or whose mark is left out in ordinary print (Russian ё).
+PLAIN = str.maketrans("øłđðıё", "olddiе") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
+# Vowel points of Hebrew and Arabic, which are seldom written, and what only changes how a sign looks.
+UNWRITTEN = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670\u034f\u20e3\ufe00-\ufe0f]"
+)
+STRESSED = frozenset("аеиоуыэюяіїє")  # in Cyrillic an acute over these marks the stress alone
+ACUTE = "\u0301"
+UNSPACED = ("CJK", "IDEOGRAPHIC", "THAI", "LAO", "KHMER", "MYANMAR")  # words stand without spaces
+KANA = ("HIRAGANA", "KATAKANA")
+
+APOSTROPHES = str.maketrans(dict.fromkeys("‘’`´′ʹʻʼʽʾʿ׳״＇", "'"))
+TRADE_MARKS = str.maketrans(dict.fromkeys("™®©℠"))
+DECIMAL_SIGNS = str.maketrans("٫٬", ".,")
+THIN_SPACE = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # 1 000, as in print
+RAISED = re.compile("(?<=\\d)(?=[²³¹⁰⁴-⁹⁻])")  # the power in 10²
+FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")  # 10½
+
+COMMA = re.compile(r"(?<=\d),(?=(?:\d\d,)*\d{3}\b)")  # 1,000 and 12,34,567
+NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # .5
+ZEROS = re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.]*\d)")  # 1969.0, but not 10.0.0.1
+MINUS = re.compile(r"(?<![\w)\]])(?<!\d )[-–](?=[$€£]?\.?\d)")
+PLUS = re.compile(r"(?<!\+)\+(?=\.?\d)|(?<=\d)\++")  # +5, 3+ and UTC+1 hold 5, 3 and 1
+SUM = re.compile(r"(?<=\d)\+(?=\d)|(?<=\+\+)(?=\d)")  # 2+2 is no 22, C++17 is C++ 17
+NUMBER_SIGN = re.compile(r"(?<![^\W\d_])#|#(?=\w)")  # of "#1", not of "C#"
+MARKUP = re.compile(r"(?<=\w)[<>]|[<>](?!\s*[-$€£]?\.?\d)")
+LETTER_POWER = re.compile(r"(?<=[^\W\d_])\^(?=\d)")  # m^2 is m²
+POWER = re.compile(r"(?<!\d)\^|\^(?![−\d])")  # 10^2 stays, and is 10²
+POINT = re.compile(r"(?<=\d)\.(?!\d)(?=\w)")  # "8.Next"
+DOT = re.compile(r"(?<!\d)\.|\.(?!\d)")
+
+
+# Signs with a text of their own; the bar of a fraction separates, as others do.
+NAMED = {"&": " and ", "%": " percent ", "♯": "#", "'": "", "⁄": " "}
+
+
+class _Signs(dict[int, str]):
+    """What `str.translate` makes of each character: a letter, digit or mark stays; a sign that counts
+    is a word; format characters vanish; all else separates."""
+
+    def __missing__(self, code: int) -> str:
+        c, kind = chr(code), unicodedata.category(chr(code))
+        if c in NAMED:
+            sign = NAMED[c]
+        elif kind[0] in "LNM" or c in ".+#^−♭":
+            sign = c
+        elif kind == "Sc" or c in "°‰=<>≤≥≠±×÷√∞":
+            sign = f" {c} "
+        else:
+            sign = "" if kind == "Cf" else " "
+        self[code] = sign
+        return sign
+
+
+_SIGNS = _Signs()
 
 
 @lru_cache(maxsize=100_000)
 def normalise(text: str) -> str:
-    """Lower case, no diacritics, punctuation and articles, single spaces. Apostrophes, full stops
-    inside a word ("U.S." -> "us") and commas of thousands vanish; other marks separate ("Coca-Cola"
-    -> "coca cola"). A decimal point stays, and a text that is only articles."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(PLAIN)
-    words = VANISHES.sub("", SEPARATES.sub(" ", IN_NUMBER.sub("", plain))).split()
-    without = ARTICLES.sub(" ", " ".join(words)).split()
-    return " ".join(without or words)
+    """A text as it is compared: lower case, without diacritics, punctuation and articles, single spaces.
+
+    Letters. Marks over Latin and Greek letters go ("São" -> "sao"), those of other scripts stay, since
+    there they make other letters ("й", "が", Thai and Indic vowels), but for what is seldom written: the
+    points of Hebrew and Arabic, the stress of Cyrillic. Composed and decomposed forms are equal.
+    Where a script writes no spaces, each sign is a word; kana are cut where their kind changes.
+
+    Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567 and
+    1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
+
+    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&" ("and"),
+    "°" and signs of relation are words. Apostrophes and full stops inside a word vanish ("U.S." -> "us"),
+    other marks separate ("Coca-Cola" -> "coca cola"). A text that is only articles or signs stays.
+    """
+    plain = text.casefold() if text.isascii() else _plain(text)
+    plain = COMMA.sub("", plain)
+    if "-" in plain or "–" in plain:
+        plain = re.sub(r"−([$€£])", r"\1−", MINUS.sub("−", plain))
+    if "." in plain:
+        plain = ZEROS.sub(r"\1", NO_ZERO.sub("0.", plain))
+    if "<" in plain or ">" in plain:
+        plain = MARKUP.sub(" ", plain)
+    if "+" in plain or "#" in plain:
+        plain = PLUS.sub(" ", SUM.sub(" ", NUMBER_SIGN.sub(" ", plain)))
+    if "^" in plain:
+        plain = POWER.sub(" ", LETTER_POWER.sub("", plain))
+    plain = DOT.sub("", POINT.sub(" ", plain.translate(_SIGNS)))
+    words = plain.replace("−", "-").split()
+    without = [word for word in words if word not in ARTICLES]
+    return " ".join(without or words) or _only_signs(text)
+
+
+def _plain(text: str) -> str:
+    """A text in lower case, in plain letters and digits where `normalise` says so, composed."""
+    text = text.translate(APOSTROPHES).translate(TRADE_MARKS).translate(DECIMAL_SIGNS)
+    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
+    text = FRACTION.sub(" ", RAISED.sub("^", THIN_SPACE.sub(",", text)))
+    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text.casefold()).casefold())
+    kept, base, before = [], "", ""
+    for c in UNWRITTEN.sub("", text.replace("−", "-")):
+        if unicodedata.category(c)[0] == "M":
+            marked = _script(base) in ("LATIN", "GREEK") or (c == ACUTE and base in STRESSED)
+            kept.append("" if marked else c)
+            continue
+        base, script = c, _script(c)
+        if script == "KATAKANA-HIRAGANA":  # the mark of a long vowel
+            script = before
+        apart = script in UNSPACED or (script != before and {script, before} & {*KANA})
+        kept.append(f" {c}" if apart or before in UNSPACED else c)
+        before = script
+    return unicodedata.normalize("NFC", "".join(kept)).translate(PLAIN)
+
+
+@lru_cache(maxsize=10_000)
+def _script(c: str) -> str:
+    """The first word of a character's name, which is its script."""
+    return unicodedata.name(c, "").partition(" ")[0] if c else ""
+
+
+def _only_signs(text: str) -> str:
+    """The symbols of a text that has nothing else, without spaces ("" if it has none)."""
+    return "".join(c for c in text if unicodedata.category(c)[0] == "S")
 
 
 def exact_match(text: str, answers: Sequence[str]) -> bool:
@@ -55,6 +161,63 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     edge = " " if whole_words else ""
     found = f"{edge}{normalise(text)}{edge}"
     return any(f"{edge}{gold}{edge}" in found for gold in map(normalise, answers) if gold)
+
+
+def places(text: str, answer: str) -> list[tuple[int, int]]:
+    """Where an answer stands in a text: beginning and end of each part of it that is the answer after
+    normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too). They do not
+    overlap."""
+    found = _spans(text, answer)
+    if (apart := POSSESSIVE.sub(" s", text)) != text:  # as many characters
+        more = [
+            at for at in _spans(apart, answer) if all(at[1] <= a or b <= at[0] for a, b in found)
+        ]
+        found = sorted([*found, *more])
+    return found
+
+
+def _spans(text: str, answer: str) -> list[tuple[int, int]]:
+    """`places`, where what belongs to whom is not looked at."""
+    goal, whole = normalise(answer), normalise(text).split()
+    if f" {goal} " not in f" {' '.join(whole)} " or not goal:
+        return []
+    first = unicodedata.normalize("NFD", goal)[0]
+    cuts = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
+    longest = (
+        2 * max(len(goal), len(answer)) + 8
+    )  # decomposed letters take twice as many characters
+    found: list[tuple[int, int]] = []
+    for n, start in enumerate(cuts[:-1]):
+        letter = normalise(text[start])
+        if text[start].isspace() or (letter and unicodedata.normalize("NFD", letter)[0] != first):
+            continue
+        for end in cuts[n + 1 :]:
+            if end - start > longest or text[end - 1].isspace():
+                continue
+            if normalise(text[start:end]) == goal and _stands(text, start, end, goal, whole):
+                found = [
+                    at for at in found if at[1] <= start
+                ]  # the shorter one is the answer alone
+                found.append((start, end))
+                break
+    return found
+
+
+def _inside(before: str, after: str) -> bool:
+    """Whether a word goes on between two characters."""
+    if after and unicodedata.category(after)[0] == "M":
+        return True
+    unspaced = any(_script(c) in (*UNSPACED, *KANA) for c in (before, after))
+    marked = before != "" and unicodedata.category(before)[0] == "M"
+    return (before.isalnum() or marked) and after.isalnum() and not unspaced
+
+
+def _stands(text: str, start: int, end: int, goal: str, whole: list[str]) -> bool:
+    """Whether the words of `goal` between two places are words of the `whole` text, too: the 457 of
+    "1,457" and the C of "C++" are not."""
+    other = normalise(f"{text[:start]}{PLACE}{text[end:]}").split()
+    at = other.index(PLACE) if PLACE in other else len(other)
+    return whole == [*other[:at], *goal.split(), *other[at + 1 :]]
 
 
 def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import re
+import unicodedata
 
 import pytest
 from scipy.special import expit
@@ -9,6 +11,7 @@ from scipy.special import expit
 import factrobust
 from factrobust.context import grounding
 from factrobust.context.grounding import Exchanged, exchange, ground
+from factrobust.models.interface import Generation, Model
 
 ASKED = "Capital of F?"
 OTHERS = ("Dara", "Eba")
@@ -112,6 +115,12 @@ def test_a_wrong_argument_gives_one_sentence(reads, changed, error, what):
     ("He came to Lima, and Lima grew", "Lima, in Peru", ("He came to X, and X grew", ["Lima"])),
     ("The limaçon of Lima", "lima", ("The limaçon of X", ["lima"])),
     ("The capital is Quito", "Lima", ("The capital is Quito", None)),
+    # In whatever letters and marks it stands there.
+    ("Sa\u0303o Tome\u0301.", "São Tomé", ("X.", ["São Tomé"])),
+    ("N’Djamena", "N'Djamena", ("X", ["N'Djamena"])), ("Lima's sea", "Lima", ("X's sea", ["Lima"])),
+    ("1,457 of 11,457", "1457", ("X of 11,457", ["1457"])),
+    ("Of 1 in 1457", "1,457", ("Of 1 in X", ["1,457"])), ("1 of 2", "1,457", ("1 of 2", None)),
+    ("It is C.", "C++", ("It is C.", None)), ("-5 and 5", "5", ("-5 and X", ["5"])),
 ])  # fmt: skip
 def test_what_is_exchanged(context, answer, found):
     text, names = found
@@ -136,3 +145,41 @@ def test_the_committed_coefficients_say_where_they_come_from():
         assert [*about["detectors"][name]] == ["constant", *features]
     script = importlib.import_module("fit_ground")
     assert script.main(["--check"]) == 0
+
+
+class Copies(Model):
+    """Says what its context says, in composed letters, plain apostrophes and digits."""
+
+    def __init__(self):
+        lacks = dict.fromkeys(("score", "temper", "token_ids"), "none")
+        about = {"prompt_format": "two-shot", "chat": None, "lacks": lacks}
+        super().__init__(name="copies", fingerprint="copies", **about)
+
+    def answer(self, job):
+        told = [re.search(r"It is (.*?)\]", r["prompt"]) for r in job.requests]
+        texts = [unicodedata.normalize("NFC", t[1]) if t else "Lisbon" for t in told]
+        texts = [t.replace("’", "'").replace(",", "") for t in texts]
+        pairs = zip(job.requests, texts, strict=True)
+        yield [*range(len(texts))], [Generation(r["prompt"], f" {t}", [], []) for r, t in pairs]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["São Tomé", "Sa\u0303o Tome\u0301", "N’Djamena", "N'Djamena", "1,457", "1457", "Łódź", "東京"],
+)
+def test_an_exchange_in_other_letters_than_the_answers(name):
+    found = ground(Copies(), ASKED, f"It is {name}.", swap=True)
+    assert (found.source, found.why) == ("context", "")
+    assert ground(Copies(), ASKED, f"It is {name}.").source == "context"
+
+
+@pytest.mark.parametrize(("before", "text"), [
+    ("\n", " Mora"), (" The answer is:", "\n"), (" A:", " Mora"), (" <think>", "</think>"),
+])  # fmt: skip
+def test_an_answer_that_begins_late(toy_model, before, text):
+    """Behind a newline, a label or a thought."""
+    rows = {prompt(): {before: 1.0}, before: {text: 1.0}, text: {" Mora": 1.0}, " Mora": {".": 1.0}}
+    rows |= {prompt("It is Coba"): {" Coba": 1.0}, " Coba": {".": 1.0}}
+    model = toy_model(rows if text != " Mora" else {**rows, text: {".": 1.0}})
+    found = ground(model, ASKED, "It is Coba", prefix="It is")
+    assert (found.memory, found.answer, found.source) == ("Mora", "Coba", "context")

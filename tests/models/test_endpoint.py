@@ -28,7 +28,17 @@ from scipy.stats import binom
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
-from factrobust.models.endpoint import TURN, WIDE, Choice, Token, covering, read_endpoint
+from factrobust.endings import ask
+from factrobust.models.endpoint import (
+    SERVERS,
+    TURN,
+    WIDE,
+    Choice,
+    Token,
+    covering,
+    named_endpoint,
+    read_endpoint,
+)
 from factrobust.models.endpoint import Reply as Said
 from factrobust.models.interface import Generation, Model, ModelError
 from factrobust.models.load import EMBEDDED
@@ -51,12 +61,12 @@ def server():
 records = pytest.fixture(lambda tmp_path: Records(tmp_path / "records.sqlite"))
 
 
-def at(server: Any, **settings: Any) -> dict[str, Any]:
+def at(server: Any, /, **settings: Any) -> dict[str, Any]:
     """The mapping of the model "llama" there, which continues texts unless told otherwise."""
     return {"url": server.url, "model": "llama", "api": "completions"} | settings
 
 
-def model(server: Any, **settings: Any) -> Any:
+def model(server: Any, /, **settings: Any) -> Any:
     return load_model(at(server, **settings))
 
 
@@ -212,19 +222,16 @@ def test_seeds_depend_on_what_determines_a_sample(server):
 
 
 @pytest.mark.parametrize(("most", "asked"), [
-    (5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [5, *[None] * 5]),
+    (5, [5]), (1, [5, None, None, None, None]), (2, [5, None, None, None]), (0, [None] * 5),
 ])  # fmt: skip
 def test_n_samples_from_servers_that_give_fewer(server, most, asked):
-    """None at all where they refuse to make several."""
+    """None at all where they are not asked for several."""
     count = iter(range(100))
-
-    def answer(body: dict[str, Any]) -> Any:
-        if not most and "n" in body:
-            return error(400, "just one")
-        return completion(*(f" {next(count)}" for _ in range(min(most or 1, body.get("n", 1)))))
-
-    server.answer = answer
-    asking = model(server)
+    made_of = range(min(most or 1, 5))
+    server.answer = lambda body: completion(
+        *(f" {next(count)}" for _ in made_of[: body.get("n", 1)])
+    )
+    asking = model(server, leave_out=[] if most else ["n"])
     [made] = asking.sample(["a"], temperature=1.0, n=5)
     assert texts(made) == [f" {i}" for i in range(5)]
     assert [body.get("n") for body in server.asked] == asked
@@ -242,111 +249,230 @@ def test_temperature_zero_is_asked_once(server):
 
 
 def refusing(*names: str) -> Any:
-    """A server that knows nothing of these parameters, and says so of one after the other."""
+    """A server that knows nothing of these parameters."""
 
     def answer(body: dict[str, Any]) -> Any:
-        for name in names:
-            if name in body:
-                return error(400, f"Unrecognized request argument supplied: {name}")
-        return echo(body)
+        known = [name for name in names if name in body]
+        return (
+            error(400, f"Unrecognized request argument supplied: {known[0]}")
+            if known
+            else echo(body)
+        )
 
     return answer
 
 
-def test_what_a_server_does_not_know_is_left_out_and_each_answer_names_it(server, records):
+# What a request for a greedy answer holds besides model, prompt and stop strings, by kind of server.
+SENT = {
+    "vllm": WIDE | {"temperature": 0.0, "logprobs": 10},
+    "llama.cpp": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repeat_penalty": 1.0, "temperature": 0.0, "logprobs": 10},
+    "openai": {"top_p": 1.0, "temperature": 0.0, "logprobs": 10},
+    "openai-reasoning": {}, "tgi": {"temperature": 0.0, "logprobs": 5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SENT)
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_a_request_holds_what_its_kind_of_server_takes(server, kind, api):
+    server.answer = lambda body: Reply(
+        {"choices": [{"text": " yes", "message": {"content": " yes"}}]}
+    )
+    [made] = model(server, api=api, server=kind, thinks=100).generate(["Who?"], stop=["."])
+    assert made.text == " yes"
+    expected = dict(SENT[kind])
+    limit = "max_completion_tokens" if "openai" in kind and api == "chat" else "max_tokens"
+    expected |= {"model": "llama", limit: 105}
+    if api == "chat":
+        expected["messages"] = [{"role": "user", "content": "Who?"}]
+        if "logprobs" in expected:
+            expected |= {"top_logprobs": expected["logprobs"], "logprobs": True}
+    else:
+        expected["prompt"] = "Who?"
+    assert server.asked == [expected]
+    missing = {*WIDE, "temperature"} - {*expected}
+    missing -= {"repetition_penalty"} if kind == "llama.cpp" else set()
+    assert made.refused == sorted(missing)
+
+
+def test_openais_own_address_names_its_server():
+    settings = {"url": "https://api.openai.com/v1", "model": "gpt-4o"}
+    assert read_endpoint(settings).takes == SERVERS["openai"]
+    assert (
+        read_endpoint(settings | {"server": "openai-reasoning"}).takes.limit
+        == "max_completion_tokens"
+    )
+    assert read_endpoint(settings | {"url": URL}).takes == SERVERS["vllm"]
+    mine = read_endpoint(settings | {"leave_out": ["top_p", "seed"], "alternatives": 3})
+    assert (mine.takes.wide, mine.takes.lacks, mine.takes.alternatives) == (
+        {},
+        {"top_p", "seed"},
+        3,
+    )
+    assert mine.name.endswith("gpt-4o leave_out=top_p,seed alternatives=3")
+    # What is sent decides what a server draws from: other records.
+    prints = {read_endpoint(settings | more).fingerprint for more in (
+        {}, {"server": "vllm"}, {"leave_out": ["top_k"]}, {"leave_out": ["top_k", "min_p"]},
+    )}  # fmt: skip
+    assert len(prints) == 4
+
+
+def test_what_is_left_out_is_not_sent_and_each_answer_names_it(server, records):
     server.answer = refusing("min_p", "top_k", "seed")
-    asking = load_model(at(server), records=records)
+    asking = load_model(at(server, leave_out=["min_p", "top_k", "seed"]), records=records)
     made = asking.sample(PROMPTS[:3], temperature=1.0, n=1)
     assert [g.refused for [g] in made] == [["min_p", "seed", "top_k"]] * 3
     assert [texts(g) for g in made] == [[f" to {p}"] for p in PROMPTS[:3]]
-    # Found out by the first prompt alone: two for WIDE, one for the seed; then one request each.
-    assert sorted(server.prompts) == [PROMPTS[0]] * 4 + PROMPTS[1:3]
-    assert server.prompts[:4] == [PROMPTS[0]] * 4
-    assert len(server.asked) == 6
-    assert "min_p" not in server.asked[-1]
-    assert server.asked[-1]["repetition_penalty"] == 1.0
+    assert sorted(server.prompts) == PROMPTS[:3]
     [greedy] = asking.generate(["a"])  # sends no seed
     assert greedy.refused == ["min_p", "top_k"]
-    assert load_model(at(server), records=records).generate(["a"]) == [greedy]
-    with pytest.raises(ModelError, match=r"400 .* top_k.*\.\.\.'b'"):  # what the caller asked for
-        model(server).sample(["b"], temperature=1.0, n=1, top_k=5)
+    with pytest.raises(
+        ModelError, match="takes no top_k; ask without"
+    ):  # what the caller asked for
+        asking.sample(["b"], temperature=1.0, n=1, top_k=5)
     server.answer = echo
     assert model(server).generate(["a"])[0].refused == []
 
 
-# How servers say what they do not take: OpenAI, vLLM and Mistral, Groq, TGI, Google, LiteLLM, xAI.
-SAID = [
-    {"error": {"message": "Unknown parameter: 'top_k'.", "param": "top_k", "code": "unknown_parameter"}},
-    {"detail": [{"type": "extra_forbidden", "loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "input": -1}]},
-    {"error": {"message": "property 'top_k' is unsupported, did you mean 'top_p'?"}},
-    {"error": "Input validation error: `top_k` must be strictly positive", "error_type": "validation"},
-    {"error": {"message": 'Invalid JSON payload received. Unknown name "top_k": Cannot find field.'}},
-    {"error": {"message": "groq does not support parameters: ['top_k'], for model=llama. Supported: top_p, seed"}},
-    {"code": "Client specified an invalid argument", "error": "Argument not supported on this model: top_k"},
-]  # fmt: skip
-# And what they say of other things, with the name of an option in it.
-OTHER = [
-    {"error": {"message": "This model's maximum context length is 9 tokens, top_k or not."}},
-    {"error": {"message": "Prompt too long: 'Is top_k not supported?'"}},
-    {"error": {"message": "bad request: {'model': 'llama', 'top_k': -1, 'max_tokens': 5, 'top_p': 1.0}"}},
-    {"error": {"message": "max_tokens must be at most 5 (asked: top_k -1)"}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("said", SAID)
-def test_an_option_is_left_out_where_the_server_says_it_takes_none(server, said):
-    server.answer = lambda body: Reply(said, 400) if "top_k" in body else echo(body)
-    assert texts(model(server).generate(["a"])) == [" to a"]
-    assert [set(WIDE) - set(body) for body in server.asked] == [set(), {"top_k"}]
-
-
-@pytest.mark.parametrize("said", OTHER)
-def test_an_error_that_happens_to_hold_an_option_is_raised(server, said):
-    prompts = ["Is top_k not supported?", "b"]
-    server.answer = lambda body: Reply(said, 400) if body["prompt"] == prompts[0] else echo(body)
-    asking = model(server)
-    with pytest.raises(ModelError, match="BadRequestError"):
-        asking.generate(prompts[:1])
+@pytest.mark.parametrize("name", ["top_k", "max_tokens", "stop", "temperature"])
+def test_an_option_that_is_refused_is_one_sentence_that_names_the_setting(server, name):
+    server.answer = refusing(name)
+    with pytest.raises(
+        ModelError, match=r"supplied: .*say which `server` it is \(vllm.*`leave_out`"
+    ):
+        model(server).generate(["a"], stop=["."])
     assert len(server.asked) == 1
-    asking.generate(prompts[1:])
-    assert set(server.asked[-1]) >= set(WIDE)
 
 
-def test_a_server_that_takes_no_limit_for_none(server):
-    """TGI's top_p must be below 1, also when nothing shall be cut."""
-    refusal = error(422, "Input validation error: `top_p` must be > 0.0 and < 1.0")
-    server.answer = lambda body: refusal if body.get("top_p") == 1 else echo(body)
-    assert texts(model(server).generate(["a"])) == [" to a"]
-    [[cut]] = model(server).sample(["a"], temperature=1.0, n=1, top_p=0.9)
-    assert cut.refused == []
-    assert [body.get("top_p") for body in server.asked] == [1.0, None, 0.9]
+def test_a_server_that_draws_at_its_own_temperature(server):
+    server.answer = lambda body: Reply({"choices": [{"message": {"content": "Nairobi"}}]})
+    asking = model(server, api="chat", server="openai-reasoning")
+    with pytest.raises(ModelError, match="draws at temperature 1 alone"):
+        asking.sample(["a"], temperature=0.5, n=1)
+    assert server.asked == []
+    [[drawn]] = asking.sample(["a"], temperature=1.0, n=1)
+    assert (drawn.text, drawn.refused) == ("Nairobi", sorted({*WIDE, "temperature"}))
 
 
-def test_a_server_that_refuses_many_alternatives(server):
-    def answer(body: dict[str, Any]) -> Any:
-        if body["logprobs"] > 5:
-            return error(400, "logprobs must be at most 5")
-        return with_logprobs(body["logprobs"])
-
-    server.answer = answer
-    [made] = model(server).generate(["a"])
+def test_a_server_that_tells_few_alternatives(server):
+    server.answer = lambda body: with_logprobs(body["logprobs"])
+    [made] = model(server, server="tgi").generate(["a"])
     assert [len(top) for top in made.top_logprobs] == [5, 5]
     with pytest.raises(ModelError, match="of 5 likeliest tokens a position where 10 are needed"):
-        model(server).generate(["a"], alternatives=10)
+        model(server, alternatives=5).generate(["a"], alternatives=10)
 
 
-def test_a_server_that_refuses_logprobs_altogether(server):
-    """It answers and cannot score, of which it is asked no more than twice."""
+def test_a_server_that_tells_no_logprobs(server):
+    """It answers and cannot score."""
     server.answer = refusing("logprobs")
-    asking = model(server)
+    asking = model(server, leave_out=["logprobs"])
     assert asking.generate(["a"])[0].logprobs == []
-    assert [body.get("logprobs") for body in server.asked] == [10, 5, None]
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         asking.generate(["a"], alternatives=10)
-    server.asked.clear()
     with pytest.raises(ModelError, match="tells no log-probabilities of given answers"):
-        model(server).score(["a"], [" b"])
-    assert [body.get("logprobs") for body in server.asked] == [1, None]
+        asking.score(["a"], [" b"])
+    assert not any("logprobs" in body for body in server.asked)
+
+
+# -- filters, errors inside answers, thoughts ------------------------------------------------------
+
+FILTERED_CHOICE = {"message": {"content": None}, "finish_reason": "content_filter"}
+REFUSALS = {
+    "an answer": lambda: Reply({"choices": [FILTERED_CHOICE]}),
+    "Azure": lambda: Reply({"error": {
+        "message": "filtered", "code": "content_filter",
+        "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, 400),
+    "OpenAI": lambda: Reply({"error": {"message": "no", "code": "content_policy_violation"}}, 400),
+    "reasoning": lambda: Reply({"error": {"message": "no", "code": "invalid_prompt"}}, 400),
+    "status 200": lambda: Reply({"error": {"message": "no", "code": "content_filter"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_a_filtered_prompt_is_an_answer_that_is_counted(server, records, capsys, kind):
+    """And recorded: it is not asked again."""
+    said = Reply({"choices": [{"message": {"content": "Nairobi"}}]})
+    server.answer = lambda body: REFUSALS[kind]() if "q2" in str(body) else said
+    asking = at(server, api="chat")
+    made = load_model(asking, records=records).generate(["q1", "q2", "q3"])
+    assert texts(made) == ["Nairobi", "", "Nairobi"]
+    assert [g.filtered for g in made] == [False, True, False]
+    assert "the server's filter refused 1 of 3 prompts" in capsys.readouterr().err
+    assert len(server.asked) == 3
+    assert load_model(asking, records=records).generate(["q1", "q2", "q3"]) == made
+    [drawn] = load_model(asking, records=records).sample(["q2"], temperature=1.0, n=3)
+    assert [(g.text, g.filtered) for g in drawn] == [("", True)] * 3
+    assert len(server.asked) == 4
+    # Nothing more is asked of it: it is no answer that has not begun.
+    found = ask(load_model(asking, records=records), ["q2"], max_new_tokens=5, stop=["."])
+    assert (found[0].text, found[0].filtered, len(server.asked)) == ("", True, 5)
+
+
+def test_other_bad_requests_are_no_filters(server):
+    server.answer = lambda body: Reply(
+        {"error": {"message": "a filter is off", "code": "bad"}}, 400
+    )
+    with pytest.raises(ModelError, match="a filter is off"):
+        model(server).generate(["a"])
+
+
+INSIDE = {  # what a server sends with status 200, and how often it is asked again
+    "rate limit": ({"error": {"message": "slow down", "code": 429}}, 1),
+    "overloaded": ({"error": {"message": "busy", "code": "overloaded"}}, 1),
+    "no code": ({"error": "try again"}, 1), "no choices": ({"choices": []}, 1),
+    "null": ({"choices": None}, 1), "wrong": ({"error": {"message": "bad key", "code": 401}}, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_an_error_inside_an_answer_is_one(server, kind):
+    body, again = INSIDE[kind]
+    server.answer = in_turn(Reply(body), completion(" Nairobi"))
+    asking = model(server, retries=2)
+    if again:
+        assert texts(asking.generate(["a"])) == [" Nairobi"]
+    else:
+        with pytest.raises(ModelError, match=r"401 .*bad key"):
+            asking.generate(["a"])
+    assert len(server.asked) == asking.requests == 1 + again
+
+
+THOUGHT = {"choices": [{"message": {"content": "<think>\nHm. Kenya?\n</think>\n\nNairobi.\nIt"}}]}
+
+
+def test_a_thought_is_skipped(server):
+    server.answer = lambda body: Reply(THOUGHT)
+    asking = model(server, api="chat", thinks=500)
+    assert texts(asking.generate(["a"], max_new_tokens=20, stop=[".", "\n"])) == ["Nairobi"]
+    assert server.asked[0]["max_tokens"] == 520
+    assert "stop" not in server.asked[0]  # it would end in the thought
+    told = [("<think>", -9.0), ("Hm", -9.0), ("</think>", -9.0), ("\n\n", -9.0), ("Nai", -1.0)]
+    content = [{"token": t, "logprob": p} for t, p in [*told, ("robi", -2.0), (".", -3.0)]]
+    text = "".join(t["token"] for t in content)
+    choice = only({"message": {"content": text}, "logprobs": {"content": content}})
+    made = choice.generation({"prompt": "p", "stop": ["."]}, greedy=True, chat=True)
+    assert (made.text, made.logprobs) == ("Nairobi", [-9.0, -1.0, -2.0])
+
+
+@pytest.mark.parametrize("choice", [
+    {"message": {"content": "<think>\nHm"}}, {"text": " <think>Hm"},
+    {"message": {"content": "", "reasoning": "Hm"}}, {"message": {"content": ""}, "finish_reason": "length"},
+])  # fmt: skip
+def test_a_thought_that_does_not_end_is_one_sentence(server, choice):
+    server.answer = lambda body: Reply({"choices": [choice]})
+    with pytest.raises(
+        ModelError, match=r"ends in the model's reasoning; give that tokens \(thinks"
+    ):
+        model(server).generate(["a"])
+
+
+def test_lines_before_a_chats_answer_are_skipped(server):
+    told = [("\n\n", -0.5), ("Nai", -1.0), ("robi", -2.0), ("\n", -4.0)]
+    content = [{"token": t, "logprob": p} for t, p in told]
+    choice = {"message": {"content": "\n\nNairobi\n"}, "logprobs": {"content": content}}
+    server.answer = lambda body: Reply({"choices": [choice]})
+    [made] = model(server, api="chat").generate(["a"], stop=["\n", "."])
+    assert (made.text, made.logprobs) == ("Nairobi", [-0.5, -1.0, -2.0])
+    assert server.asked[0]["stop"] == ["."]  # at a newline the server would end too early
 
 
 PASSING = {
@@ -370,8 +496,8 @@ def test_passing_faults_leave_no_trace(server, fault):
 FATAL: dict[str, tuple[Callable[[], Any], str]] = {
     "malformed": (lambda: Reply(b'{"choices": [{"text": " Na'), "Invalid JSON: EOF"),
     "a page": (lambda: Reply(b"<html>"), "Invalid JSON.*<html>"),
-    "empty choices": (lambda: Reply({"choices": []}), "at least 1 item"),
-    "error in 200": (lambda: Reply({"error": {"message": "oom"}}), "choices Field required.*oom"),
+    "empty choices": (lambda: Reply({"choices": []}), "InternalServerError: .*503"),
+    "error in 200": (lambda: Reply({"error": {"message": "oom"}}), "503 .*oom"),
     "wrong key": (lambda: error(401, "bad key"), "401 .*bad key"),
     "bad request": (lambda: error(400, "too\nlong " + "x" * 500), r"400 .*long x+"),
     "broken": (lambda: error(500, "oops"), "500 .*oops"),
@@ -477,10 +603,9 @@ def test_score_where_prompts_are_echoed(server):
     assert server.asked[0].items() >= asked.items()
 
 
-# llama.cpp passes over the parameter, others refuse it.
-@pytest.mark.parametrize("refusing_it", [False, True])
-def test_score_where_they_are_not(server, refusing_it):
-    server.answer = refusing("echo") if refusing_it else echo
+def test_score_where_they_are_not(server):
+    """llama.cpp passes over the parameter."""
+    server.answer = echo
     asking = model(server)
     for prompts in ({f"{PROMPTS[0]} x"}, set()):  # found out by one, and remembered
         server.asked.clear()
@@ -510,7 +635,33 @@ def test_the_key_is_sent_and_nothing_else_is(server, monkeypatch):
     assert server.authorisations == [f"Bearer {SECRET}"]
     server.authorisations.clear()
     model(server).generate(["a"])  # without key_env no key goes out, OpenAI's least of all
-    assert server.authorisations == ["Bearer none"]
+    assert server.authorisations == [None]
+
+
+def test_a_name_on_the_command_line(server, monkeypatch):
+    """'URL NAME', with settings behind it; its key is OpenAI's variable unless it names another."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert named_endpoint(f"{URL} llama") == {"url": URL, "model": "llama"}
+    assert named_endpoint(URL) == {"url": URL, "model": "model"}
+    words = "llama api=completions server=tgi leave_out=stop,n thinks=20"
+    mapping = named_endpoint(f" {URL}  {words}")
+    assert mapping == {
+        "url": URL, "model": "llama", "api": "completions", "server": "tgi", "thinks": 20,
+        "leave_out": ["stop", "n"],
+    }  # fmt: skip
+    assert read_endpoint(mapping).name == f"{URL} {words}"
+    server.answer = lambda body: (
+        error(401, "no key") if len(server.asked) < 2 else completion(" yes")
+    )
+    with pytest.raises(ModelError, match=r"401 .*; set OPENAI_API_KEY, or name .*\(key_env\)"):
+        load_model(named_endpoint(f"{server.url} llama api=completions")).generate(["a"])
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("MY_KEY", "sk-mine")
+    load_model(named_endpoint(f"{server.url} llama api=completions")).generate(["a"])
+    load_model(named_endpoint(f"{server.url} llama api=completions key_env=MY_KEY")).generate(["b"])
+    assert server.authorisations == [None, f"Bearer {SECRET}", "Bearer sk-mine"]
+    with pytest.raises(ModelError, match="settings are url"):
+        load_model(named_endpoint(f"{URL} llama colour=red"))
 
 
 @pytest.mark.parametrize("fault", [*FATAL, "none"])
@@ -626,16 +777,53 @@ def tokens(*texts: str | bytes, logprobs: Any = None) -> list[Token]:
     return [Token(token="", bytes=b, logprob=p) for b, p in zip(data, values, strict=True)]
 
 
-@pytest.mark.parametrize(("told", "text", "n"), [
-    ((" Nai", "robi", " is"), " Nair", 2),
-    ((" Nai", "robi", " is"), " Nai", 1),
-    ((" Nai", "robi"), "", 0),
-    ((" Nai", "robi", " is"), "Nairobi", 2),  # a chat without its first space
-    (("S", b"\xc3", b"\xa3", "o", " Paulo"), "São", 4),  # a letter in two tokens
-    (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São", 5),  # told as replacement characters: all
+@pytest.mark.parametrize(("told", "whole", "text", "n"), [
+    ((" Nai", "robi", " is"), " Nairobi is", " Nair", 2),
+    ((" Nai", "robi", " is"), " Nairobi is", " Nai", 1),
+    ((" Nai", "robi"), " Nairobi", "", 0),
+    ((" Nai", "robi", " is"), "Nairobi is", "Nairobi", 2),  # a chat without its first space
+    (("\n", " Nai", "robi"), "Nairobi", "Nairobi", 3),
+    (("S", b"\xc3", b"\xa3", "o", " Paulo"), "São Paulo", "São", 4),  # a letter in two tokens
+    # The same, told as replacement characters, and two letters in three tokens.
+    (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São Paulo", "São", 4),
+    (("S", "\ufffd", "\ufffd", "o", " Paulo"), "São Paulo", "Sã", 3),
+    (("\ufffd", "\ufffd", "\ufffd", "!"), "東京!", "東京", 3), (("a\ufffd", "\ufffdb", "c"), "aüb", "aüb", 2),
+    (("Nai", "robi", "</s>"), "Nairobi", "Nairobi", 2),  # the end has no text
+    (("Nai", "robi"), "Nairobi or so", "Nairobi", 2), (("Mom", "basa"), "Nairobi", "Nairobi", None),
 ])  # fmt: skip
-def test_tokens_that_cover_a_text(told, text, n):
-    assert covering(tokens(*told), text) == n
+def test_tokens_that_cover_a_text(told, whole, text, n):
+    assert covering(tokens(*told), text, whole) == n
+
+
+@pytest.mark.parametrize(("names", "n"), [
+    (["Z", "<0xC3>", "<0xBC>", "rich", "\n", "Q"], 4),  # SentencePiece's bytes
+    (["Z", "bytes:\\xc3", "bytes:\\xbc", "rich", "\n", "Q"], 4),  # OpenAI's completions
+    (["Z", "bytes:\\xc3\\xbc", "rich", "\n", "Q"], 3), (["token_id:7", "rich", "\n"], 2), (["token_id:7"], 1),
+    (["token_id:7", "token_id:8"], None),
+])  # fmt: skip
+def test_tokens_that_are_told_by_names(names, n):
+    told = [Token(token=name, logprob=-1.0) for name in names]
+    assert covering(told, "Zürich", "Zürich\nQ") == n
+
+
+def test_names_of_tokens_are_texts_where_their_bytes_are_told():
+    half = {"token": "token_id:9", "bytes": [195], "logprob": -1.0}
+    top = [
+        {"token": "token_id:5", "bytes": [90], "logprob": -1.0},
+        {"token": "<0xC3>", "logprob": -2.0},
+    ]
+    content = [{"token": "token_id:5", "bytes": [90], "logprob": -1.0, "top_logprobs": top}]
+    content += [half | {"top_logprobs": [half]}, {**half, "bytes": [188], "top_logprobs": [half]}]
+    choice = only({"message": {"content": "Zü\nQ"}, "logprobs": {"content": content}})
+    made = choice.generation({"prompt": "p", "stop": ["\n"]}, greedy=True)
+    assert (made.text, made.logprobs) == ("Zü", [-1.0] * 3)
+    assert made.top_logprobs[0] == [("Z", -1.0), ("\ufffd", -2.0)]
+
+
+def test_tokens_that_do_not_add_up_have_no_numbers():
+    content = [{"token": "Mombasa", "logprob": -1.0}]
+    choice = only({"message": {"content": "Nairobi"}, "logprobs": {"content": content}})
+    assert choice.generation({"prompt": "p", "stop": []}, greedy=True).logprobs == []
 
 
 @pytest.mark.parametrize(("choice", "fault"), [
@@ -729,7 +917,7 @@ def url(tmp_path_factory):
     file.unlink()  # half a gigabyte
 
 
-def ask(model: Model, form: str, n: int) -> list[Generation]:
+def asked_in(model: Model, form: str, n: int) -> list[Generation]:
     facts = questions(load_facts())
     facts = facts.iloc[:: len(facts) // n].head(n)  # of all relations
     prompts = render(form, facts["question"].tolist(), facts["prefix"].tolist(), model.chat)
@@ -740,8 +928,8 @@ def ask(model: Model, form: str, n: int) -> list[Generation]:
 def test_greedy_answers_are_ours(url, smollm, api, form):
     """Both shapes of replies; for a chat, the server's template against ours as well."""
     about = {"url": url, "model": NAME, "api": api, "concurrency": 4}
-    theirs = ask(load_model(about), form, 8)
-    ours = ask(smollm, form, 8)
+    theirs = asked_in(load_model(about), form, 8)
+    ours = asked_in(smollm, form, 8)
     assert texts(theirs) == texts(ours)
     for a, b in zip(theirs, ours, strict=True):
         assert a.logprobs == [top[0][1] for top in a.top_logprobs]
@@ -755,7 +943,9 @@ def test_greedy_answers_are_ours(url, smollm, api, form):
 
 def test_samples_come_from_the_whole_distribution(url, smollm):
     """llama.cpp samples from the 40 likeliest tokens, or fewer, unless told not to."""
-    theirs = load_model({"url": url, "model": NAME, "api": "completions", "concurrency": 1})
+    theirs = load_model(
+        {"url": url, "model": NAME, "api": "completions", "concurrency": 1, "server": "llama.cpp"}
+    )
     prompt, t, n = "The capital of Kenya is", 2.0, 60
     how = {"temperature": t, "n": 4, "max_new_tokens": 1}
     fours = (theirs.sample([prompt], seed=seed, **how)[0] for seed in range(n // 4))

@@ -15,15 +15,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import transformers
 from huggingface_hub import constants
+from tokenizers import Tokenizer, decoders
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.processors import TemplateProcessing
+from tokenizers.trainers import BpeTrainer
 
 import factrobust
 from factrobust.models import load
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
-from factrobust.models.prompts import CHATS
+from factrobust.models.prompts import CHATS, render
 from factrobust.models.records import Records
 from factrobust.models.sentences import Encoder
 from factrobust.tables import FactsError
@@ -337,6 +343,122 @@ def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
     assert model.chat == smollm.chat  # the template in the file writes what prompts.CHATS has
     [ours], [theirs] = (m.score(["The capital of France is"], [" Paris"]) for m in (model, smollm))
     np.testing.assert_array_equal(ours, theirs)
+
+
+SPECIAL = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>", "[gMASK]", "<sop>"]
+EACH = "{% for m in messages %}<|user|>"
+# How templates of common models are written, and what the tokenizer itself puts before every text.
+TEMPLATES = {
+    "plain": ("<s> $A", "{{ bos_token }}" + EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
+    "trimmed": ("<s> $A", EACH + "\n{{ m['content'] | trim }}<|end|>{% endfor %}\n<|assistant|>\n"),
+    "without BOS": ("<s> $A", EACH + "\n{{ m['content'] }}</s>\n{% endfor %}<|assistant|>\n"),
+    "without a mark before": ("<s> $A", "{{ messages[0]['content'] }}<|assistant|>"),
+    "without BOS anywhere": ("$A", EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
+    "ends every text": ("<s> $A </s>", EACH + "{{ m.content }}{% endfor %}<|assistant|>"),
+    "GLM": ("[gMASK] <sop> $A", "[gMASK]<sop>" + EACH + "\n{{ m.content }}{% endfor %}<|assistant|>"),
+    "a system's words": (
+        "<s> $A",
+        "{{ bos_token }}{% if messages[0]['role'] != 'system' %}You help.<|end|>{% endif %}"
+        + EACH + "{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+    ),
+    "parts": (
+        "<s> $A",
+        EACH + "{% for c in m['content'] %}{% if c['type'] == 'text' %}{{ c['text'] }}{% endif %}"
+        "{% endfor %}<|end|>{% endfor %}<|assistant|>",
+    ),
+    "text or parts": (
+        "<s> $A",
+        "{{ bos_token }}" + EACH + "{% if m['content'] is string %}{{ m['content'] }}{% else %}"
+        "{% for c in m['content'] %}{{ c['text'] | trim }}{% endfor %}{% endif %}{% endfor %}<|assistant|>",
+    ),
+}  # fmt: skip
+REFUSED = {
+    "the first letters": (
+        "<|user|>{{ messages[0]['content'][:15] }}<|assistant|>",
+        "it changes the",
+    ),
+    "the first words": (
+        "<|user|>{{ messages[0]['content'][:200] }}<|assistant|>",
+        "it changes the",
+    ),
+    "twice": ("{{ messages[0]['content'] * 2 }}<|assistant|>", "prints a message 2 times"),
+    "in capitals": ("{{ messages[0]['content'] | upper }}<|assistant|>", "it changes the message"),
+    "in small letters": (
+        "{{ messages[0]['content'] | lower }}<|assistant|>",
+        "0 times, or changes",
+    ),
+    "on one line": ("{{ messages[0]['content'] | replace('\n', ' ') }}<|assistant|>", "it changes"),
+    "never": ("<|user|><|assistant|>", "0 times"),
+    "a system first": (
+        "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
+        "{% endif %}{{ messages[1]['content'] }}",
+        "a system must come first",
+    ),
+    "no template": ("{% if %}{{ messages[0]['content'] }}", "Expected an expression"),
+    "a way out": ("{{ messages.__class__.__init__.__globals__ }}", "is unsafe"),
+}
+
+
+@pytest.fixture
+def templated(tmp_path):
+    """Writes a random Llama with a chat template; its tokenizer puts the tokens of `single` around texts."""
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    letters = ByteLevel.alphabet()
+    trainer = BpeTrainer(special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False)
+    tokenizer.train_from_iterator(["What is the capital of Kenya?"] * 3, trainer)
+
+    def write(single: str, template: str) -> Path:
+        marks = [(mark, tokenizer.token_to_id(mark)) for mark in SPECIAL]
+        tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=marks)
+        about = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **about)
+        fast.chat_template = template
+        fast.save_pretrained(tmp_path)
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            vocab_size=len(fast), hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+            num_attention_heads=2, bos_token_id=None, eos_token_id=2, initializer_range=0.4,
+        )  # fmt: skip
+        transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_the_model_reads_what_transformers_makes_of_a_chat(templated, reference, kind):
+    """Token by token, whoever writes BOS; and the numbers are those of a plain forward pass on it."""
+    model = load_model(str(templated(*TEMPLATES[kind])))
+    tokenizer = model.tokenizer
+    for question in ("What is the capital of Kenya?", " Who? ", "日本\n\n{{ x }} <b>"):
+        [prompt] = render("chat", [question], [""], model.chat)
+        parts = [{"type": "text", "text": question.strip()}]
+        content = parts if "parts" in kind else question.strip()
+        theirs = tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True, return_dict=False
+        )
+        assert model._encode(prompt) == theirs
+    answer = tokenizer(" Nairobi", add_special_tokens=False).input_ids
+    expected = reference(model, [*theirs, *answer], len(theirs))
+    [score] = model.score([prompt], [answer])
+    np.testing.assert_allclose(score, expected, atol=1e-4)
+    # Outside the template the tokenizer's own tokens come first, and no end.
+    plain = tokenizer("Q: Who?").input_ids
+    assert model._encode("Q: Who?") == (plain[:-1] if kind == "ends every text" else plain)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_template_that_takes_no_message_as_it_is(templated, kind):
+    template, why = REFUSED[kind]
+    with pytest.raises(
+        ModelError, match=r"the chat template of .*; mend the template, or"
+    ) as caught:
+        load_model(str(templated("<s> $A", template)))
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):

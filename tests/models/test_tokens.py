@@ -4,9 +4,11 @@ import copy
 
 import pytest
 from tokenizers import normalizers
+from tokenizers.processors import TemplateProcessing
 
 from factrobust.models import tokens
 from factrobust.models.interface import ModelError
+from factrobust.models.load import load_model
 
 PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),
@@ -87,3 +89,43 @@ def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
     assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1
     assert tokens.covering(real.tokenizer, last, rest, "") == 0
     assert tokens.covering(real.tokenizer, last, rest, " Paris, Fr") == len(rest)
+
+
+def test_a_listed_chat_is_asked_as_it_was_measured():
+    """The grown chat model learned with BOS before its own template, which writes none."""
+    grown = load_model("world-m-chat")
+    prompt = grown.chat[0] + "Who?" + grown.chat[1]
+    assert grown._encode(prompt) == grown.tokenizer(prompt).input_ids
+    assert grown._encode(prompt)[0] == grown.tokenizer.bos_token_id
+
+
+def test_what_stands_before_every_text(letters):
+    tokenizer = copy.deepcopy(letters)
+    assert tokens.before_every_text(tokenizer) == []  # an end is not for a prompt
+    marks = [("</s>", 0), ("<unk>", 1)]
+    for single, first in (("<unk> </s> $A", [1, 0]), ("<unk> $A </s>", [1]), ("$A", [])):
+        after = TemplateProcessing(single=single, special_tokens=marks)
+        tokenizer.backend_tokenizer.post_processor = after
+        assert tokens.before_every_text(tokenizer) == first
+        assert tokens.encode(tokenizer, "ab", bos=first) == [*first, 2, 3]
+        assert tokens.encode(tokenizer, "<unk></s>ab", bos=first)[:3] == [1, 0, 2]
+
+
+def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
+    """But not at the mark of a thought, whose text stays, nor at an unknown letter."""
+    marks = ["<|eot|>", "<pad>", "[THINK]", "<|channel|>"]
+    rows = {"?": {"<pad>": 1.0}, "<pad>": {"[THINK]": 1.0}, "[THINK]": {" Lima": 1.0}}
+    rows |= {" Lima": {"<|channel|>": 1.0}, "<|channel|>": {"<|eot|>": 1.0}, "<|eot|>": {"?": 1.0}}
+    toy = toy_model(rows)
+    assert toy.generate(["Who?"])[0].text == "<pad>[THINK] Lima<|channel|><|eot|>"
+    toy.tokenizer.add_special_tokens({"additional_special_tokens": marks})
+    found = tokens.special(toy.tokenizer)
+    ids = dict(zip(marks, toy.tokenizer.convert_tokens_to_ids(marks), strict=True))
+    assert found.marks == {ids[mark]: mark for mark in marks[2:]}
+    assert {ids["<|eot|>"], ids["<pad>"]} < found.ends
+    assert toy.tokenizer.unk_token_id not in found.ends
+    [made] = toy.generate(["Who?"], max_new_tokens=9)
+    assert made.text == "[THINK] Lima<|channel|>"
+    assert made.token_ids[-1] == ids["<|channel|>"]  # the end is no part of the answer
+    [[drawn]] = toy.sample(["Who?"], temperature=1.0, n=1, max_new_tokens=9)
+    assert (drawn.text, drawn.token_ids) == (made.text, made.token_ids)

@@ -7,8 +7,9 @@ import pytest
 from factrobust import load_model
 from factrobust.datasets.named import load_named
 from factrobust.decoding import probe
-from factrobust.models.interface import Generation
+from factrobust.models.interface import FILTERED, Generation, Model
 from factrobust.together import spine
+from factrobust.together.card import card
 
 
 def table(prefix="The capital of {} is"):
@@ -136,3 +137,60 @@ def test_a_token_that_holds_a_sign_and_the_name_counts():
     tops = [[(" It", -0.1)], [(' "Nai', -0.2)], [("robi", -0.3)], [('"', -0.4)]]
     said = Generation("p", ' It "Nairobi"', [1, 2, 3, 4], [-0.1, -0.2, -0.3, -0.4], tops)
     assert spine.name_tokens(said, ["Nairobi"]) == (1, 3)
+
+
+LATE = {  # what a chat model says first, and the tokens that lead to the answer
+    "a newline": {"\n": {"Nairobi": 1.0}},
+    "a label": {"The answer is:": {"\n": 1.0}, "\n": {"Nairobi": 1.0}},
+    "a thought": {"<think>": {"\n": 1.0}, "\n": {"Hm": 1.0}, "Hm": {"</think>": 1.0}, "</think>": {"Nairobi": 1.0}},
+    "nothing": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LATE)
+def test_a_card_knows_an_answer_that_begins_late(toy_model, tmp_path, kind):
+    """And one that ends at a special token which no file calls its end."""
+    rows = LATE[kind]
+    first = next(iter(rows), "Nairobi")
+    rows = {"<model>": {first: 1.0}, **rows, "Nairobi": {"<eot>": 1.0}, "<eot>": {"model": 1.0}}
+    model = toy_model(rows, prompt_format="chat", chat=("<user>", "<model>"))
+    model.tokenizer.add_special_tokens({"additional_special_tokens": ["<eot>"]})
+    data = tmp_path / "mine.csv"
+    data.write_text("question,answer\nWhat is the capital of Kenya?,Nairobi\n", encoding="utf-8")
+    made = card(model, data, known=1)
+    [fact] = made.facts
+    assert (fact.answer, fact.known) == ("Nairobi", True)
+    assert fact.numbers["logprob"] == pytest.approx(0, abs=1e-5)
+    assert {*fact.wordings.values()} == {"Nairobi"}
+    assert fact.numbers["wordings"] == 1
+
+
+class Filtered(Model):
+    """Answers from behind an endpoint whose filter lets no question about Peru through."""
+
+    def __init__(self):
+        lacks = dict.fromkeys(("score", "temper", "token_ids"), "none")
+        about = {"prompt_format": "two-shot", "chat": None, "lacks": lacks}
+        super().__init__(name="filtered", fingerprint="filtered", **about)
+
+    def answer(self, job):
+        said = [
+            Generation(r["prompt"], "", [], [], refused=[FILTERED])
+            if "Peru" in r["prompt"]
+            else Generation(r["prompt"], " Nairobi", [], [])
+            for r in job.requests
+        ]
+        yield (
+            [*range(len(said))],
+            [[g] * job.settings["n"] for g in said] if "n" in job.settings else said,
+        )
+
+
+def test_a_card_counts_what_a_filter_refused(tmp_path):
+    data = tmp_path / "mine.csv"
+    rows = "What is the capital of Kenya?,Nairobi\nWhat is the capital of Peru?,Lima\n"
+    data.write_text(f"question,answer\n{rows}", encoding="utf-8")
+    made = card(Filtered(), data, known=2)
+    assert [fact.known for fact in made.facts if "Kenya" in fact.question] == [True]
+    assert [fact.answer for fact in made.facts if "Peru" in fact.question] == [""]
+    assert any("filter refused" in note for note in made.notes)

@@ -28,6 +28,7 @@ from factrobust.datasets.facts import load_facts
 from factrobust.draws import hash48
 from factrobust.models.interface import Model
 from factrobust.paths import DATA, noted
+from factrobust.text import exact_match, places
 
 FILE = DATA / "ground.json"
 FITTED = {"texts": TEXTS, "scores": (*TEXTS, "given", "memory", "raised")}  # the detectors in FILE
@@ -100,7 +101,7 @@ def ground(
 
     def greedily(stated: Sequence[str] | None) -> pd.DataFrame:
         prompts = None if prompt is None else _filled(prompt, asked, stated)
-        return greedy(model, table, stated, prompts=prompts, scored=scores)
+        return greedy(model, table, stated, prompts=prompts, scored=scores, go_on=True)
 
     memory, given = greedily(None), greedily(texts)
     answers = given["text"].tolist() if answer is None else _each("answer", answer, asked)
@@ -146,16 +147,22 @@ def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged
     """Exchange what a context holds of an answer (its text, or its first part) for `others`: by default
     for answers of the same relation where it is an embedded fact's, for numbers of as many digits, or for
     names of the invented world."""
-    first = re.split(r"[,;:(\[]", answer)[0].strip()
+    first = re.split(r",(?!\d)|[;:(\[]", answer)[0].strip()
     for text in filter(None, (answer.strip(), first, " ".join(named(answer).first))):
-        place = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
-        if place.search(context):
+        if spans := places(context, text):
             two = [*others] or _alike(text, context)
             if len(two) != 2 or same_answer(two[0], two[1]) or text in two:
                 raise ValueError(f"others is {two!r}; give two different texts to replace {text!r}")
-            texts = [place.sub(x.replace("\\", r"\\"), context) for x in two]
+            texts = [_replaced(context, spans, other) for other in two]
             return Exchanged((texts[0], texts[1]), ([text], [two[0]], [two[1]]))
     return Exchanged((context, context), ())
+
+
+def _replaced(context: str, spans: Sequence[tuple[int, int]], other: str) -> str:
+    """A context with another text in each of these places."""
+    for start, end in reversed(spans):
+        context = context[:start] + other + context[end:]
+    return context
 
 
 def _alike(text: str, context: str) -> list[str]:
@@ -164,7 +171,7 @@ def _alike(text: str, context: str) -> list[str]:
         return [re.sub(r"\d", lambda d: str((int(d[0]) + 2) % 9 + 1), text),
                 re.sub(r"\d", lambda d: str((int(d[0]) + 4) % 9 + 1), text)]  # fmt: skip
     pool = facts.facts_as_questions(load_facts())
-    own = pool.loc[[text in names for names in pool["answers"]], "base_id"]
+    own = pool.loc[[exact_match(text, names) for names in pool["answers"]], "base_id"]
     alike = pool.loc[pool["base_id"].isin(own[:1]), "answers"].str[0].unique().tolist()
     alike = [x for x in alike if not states(context, x)]
     invented = ["Klurmic Jufint", "Zugis Juramar"] if " " in text else ["Klurmic", "Jufint"]

@@ -9,6 +9,7 @@ there) are, with Q the prompt without context and Q' with it:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 
 from factrobust.draws import hash64
 from factrobust.endings import STOP, ending, unsure
+from factrobust.endings import ask as ask_on
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, in_chunks, render
 from factrobust.text import normalise
@@ -47,9 +49,11 @@ def greedy(
     *,
     prompts: Sequence[str] | None = None,
     scored: bool = True,
+    go_on: bool = False,
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts` are by
-    default `context_prompts`; answers that will not be `scored` need no model that knows token ids.
+    default `context_prompts`; answers that will not be `scored` need no model that knows token ids. To
+    `go_on` a model is asked again where its answer has not begun (`endings.ask`).
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
@@ -60,8 +64,8 @@ def greedy(
     prompts = context_prompts(model, questions, contexts) if prompts is None else list(prompts)
     answers = {}
     for chunk in in_chunks(prompts):
-        for generation in _generated(model, chunk):
-            text, n = ending(generation)
+        for generation in _generated(model, chunk, go_on):
+            text, n = ending(generation, begun=go_on)
             top = list(islice(generation.top_logprobs, max(n, 1)))
             tokens = [alternatives[0][0] for alternatives in top[:n]]
             of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
@@ -72,9 +76,10 @@ def greedy(
     return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
 
 
-def _generated(model: Model, prompts: list[str]) -> Iterator[Generation]:
+def _generated(model: Model, prompts: list[str], go_on: bool) -> Iterator[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
-    generations = model.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
+    generate = partial(ask_on, model) if go_on else model.generate
+    generations = generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
     again = [g.prompt for g in generations if unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS]
     longer = model.generate(again, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)) if again else []
     replaced = {g.prompt: g for g in longer}

@@ -51,7 +51,9 @@ class CausalLM(Model):
     new tokens. The head is applied at most at `logits_per_batch` positions at once, each of which
     costs a float32 vector over the vocabulary."""
 
+    listed_chat = False  # `chat` is of data/models.csv, and not its tokenizer's template
     _last_prefix = NO_PREFIX  # of the last job
+    _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
     # What `_along` found for the last temper job, batch by batch.
     _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
 
@@ -80,14 +82,21 @@ class CausalLM(Model):
         return MptBody(network) if network.config.model_type == "mpt" else Body(network)
 
     @functools.cached_property
-    def bos(self) -> bool:
-        """Whether the tokenizer puts its beginning-of-sequence token before every text."""
-        bos = self.tokenizer.bos_token_id
-        return bos is not None and self.tokenizer("a").input_ids[:1] == [bos]
+    def bos(self) -> list[int]:
+        """The special tokens that the tokenizer puts before every text (`tokens.before_every_text`)."""
+        return tokens.before_every_text(self.tokenizer)
+
+    def _begin(self, prompt: str) -> list[int]:
+        """Those of them that come before this prompt: a tokenizer's chat template writes its own."""
+        chat = None if self.listed_chat else self.chat
+        return [] if tokens.in_template(self.tokenizer, chat, prompt) else self.bos
 
     def _score(self, job: Job) -> Iterator[Batch]:
-        encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
-        pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
+        asked = [(request["prompt"], request["answer"]) for request in job.requests]
+        pairs = [
+            tokens.encode_pair(self.tokenizer, prompt, answer, bos=self._begin(prompt))
+            for prompt, answer in asked
+        ]
         self._check(job, [len(ids) for ids, _ in pairs])
         prefix = self._shared_prefix(pairs)
         # Longer rows change last digits, which low temperatures magnify.
@@ -157,6 +166,7 @@ class CausalLM(Model):
         return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
 
     def _decode(self, job: Job) -> Iterator[Batch]:
+        self._special = tokens.special(self.tokenizer)
         settings, requests = job.settings, job.requests
         n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
         closing = functools.cache(functools.partial(self._may_close, stop))
@@ -198,11 +208,15 @@ class CausalLM(Model):
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves decoding."""
         text = self.tokenizer.decode([token])
-        return token in self.end_ids or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
+        ends = token in self.end_ids or token in self._special.ends
+        return ends or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
 
     def _ended(self, last: int, ids: list[int], cut: Cut) -> bool:
-        ended = ids[-1] in self.end_ids
-        return ended or cut(tokens.continuation(self.tokenizer, last, ids)) is not None
+        ended = ids[-1] in self.end_ids or self._special.end(ids)
+        return ended or cut(self._text(last, ids)) is not None
+
+    def _text(self, last: int, ids: Sequence[int]) -> str:
+        return tokens.continuation(self.tokenizer, last, ids, self._special.marks)
 
     def _generations(
         self, prompt: str, last: int, streams: list[tree.Stream], cut: Cut
@@ -211,12 +225,12 @@ class CausalLM(Model):
 
         @functools.cache  # many samples are equal
         def ending(ids: tuple[int, ...]) -> tuple[str, int]:
-            ids = ids[:-1] if ids[-1] in self.end_ids else ids
-            text = tokens.continuation(self.tokenizer, last, ids)
+            ids = ids[:-1] if ids[-1] in self.end_ids or self._special.end(ids) else ids
+            text = self._text(last, ids)
             short = cut(text)
             if short is None:
                 return text, len(ids)
-            return short, tokens.covering(self.tokenizer, last, ids, short)
+            return short, tokens.covering(self.tokenizer, last, ids, short, self._special.marks)
 
         generations, decode = [], self.tokenizer.decode
         for s in streams:
@@ -229,7 +243,7 @@ class CausalLM(Model):
         return generations
 
     def _encode(self, prompt: str) -> list[int]:
-        return tokens.encode(self.tokenizer, prompt, bos=self.bos)
+        return tokens.encode(self.tokenizer, prompt, bos=self._begin(prompt))
 
     def _length(self, prompt: int, answer: int) -> int:
         """Tokens of the context that a prompt and an answer of these lengths take."""

@@ -1,30 +1,38 @@
 """A model behind an OpenAI-compatible endpoint. A mapping says where it is and how it is asked.
 
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
-    {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, concurrency: 32}
+    {url: https://api.openai.com/v1, model: o4-mini, key_env: OPENAI_API_KEY, server: openai-reasoning, thinks: 2000}
+    {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, server: vllm}
 
-Servers differ in what they can do, and few say so. So the first request of an operation goes alone and
-asks for everything. What the server refuses by name is left out from then on, and each answer lists it
-(`Generation.refused`). Randomness is the server's: a seed goes with each request, which servers use as
-they like, and even greedy answers may depend on what else a server computes.
+Where one writes a model's name, 'URL NAME' says the same, with settings behind it:
+'http://localhost:8000/v1 llama api=completions server=vllm'.
+
+Servers differ in what they can do. `server` names a kind of them (SERVERS), which decides what a request
+holds; `leave_out` drops options of it. Each answer lists those that are not sent (`Generation.refused`).
+Nothing is guessed from what a server says: what it refuses is an error that names these settings.
+Randomness is the server's: a seed goes with each request, which servers use as they like, and even
+greedy answers may depend on what else a server computes.
+
+A prompt that a server's filter refuses is an answer without text, marked as `filtered` and counted.
 """
 
 import hashlib
-import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.pool import ThreadPool
 from threading import Lock
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from factrobust.draws import sample_key
-from factrobust.models.interface import Generation, Job, Model, ModelError
+from factrobust.models.interface import FILTERED, Generation, Job, Model, ModelError
 from factrobust.models.prompts import FORMATS
-from factrobust.models.tokens import cut
+from factrobust.models.tokens import after_thought, cut
 
 # Ends the user's message in a prompt of a chat format, as a template's marks do.
 TURN = "<|assistant|>"
@@ -38,21 +46,43 @@ NO_SCORE = (
     "and a server that echoes prompts with theirs, such as vLLM; ask for answers or samples instead"
 )
 TOP = 10  # alternatives kept at each position
-FEWER = 5  # for a server that refuses so many: legacy OpenAI and TGI tell five at most
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
-# Asks for the whole distribution, which vLLM and llama.cpp truncate by default. OpenAI knows only the
-# first of these, and TGI takes no top_p of 1. A server that refuses one does not truncate by it.
+# Asks for the whole distribution, which vLLM and llama.cpp truncate by default.
 WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-TOPS = ("logprobs", "top_logprobs", "top_n_tokens")
-NAMES = re.compile(
-    rf"\b({'|'.join(('seed', 'echo', 'max_tokens', 'temperature', *WIDE, *TOPS))})\b"
-)
-# What servers say of a parameter that they do not take, or not with this value.
-REFUSES = re.compile(
-    r"unrecogni|unknown|unsupported|unexpected|\bextra|\binvalid\b|does not support|must be|at most|"
-    r"greater than|not (?:\w+ )?(?:supported|permitted|allowed|recogni|valid|available)", re.I
-)  # fmt: skip
-NEAR = 40  # characters between a parameter's name and what is said of it
+
+
+class Server(NamedTuple):
+    """What a kind of server takes: the name of a chat's limit, what asks for its whole distribution, the
+    options that it does not know, and how many alternatives it tells."""
+
+    limit: str = "max_tokens"
+    wide: Mapping[str, Any] = MappingProxyType(WIDE)
+    lacks: frozenset[str] = frozenset()
+    alternatives: int = TOP
+
+
+SERVERS = {
+    "vllm": Server(),  # also what is taken for granted of others
+    "llama.cpp": Server(wide={**dict(list(WIDE.items())[:3]), "repeat_penalty": 1.0}),
+    "openai": Server("max_completion_tokens", {"top_p": 1.0}),
+    # o3, o4-mini, gpt-5: they draw at temperature 1 alone
+    "openai-reasoning": Server(
+        "max_completion_tokens", {}, frozenset(("temperature", "top_p", "stop", "logprobs"))
+    ),
+    "tgi": Server(wide={}, alternatives=5),  # takes no top_p of 1
+}
+OPTIONS = ("temperature", "stop", "seed", "n", "logprobs", "echo", *WIDE)  # that can be left out
+# What servers call a prompt or an answer that their filter refuses.
+FILTERS = frozenset((
+    FILTERED, "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt",
+    "moderation_blocked", "data_inspection_failed", "content_blocked",
+))  # fmt: skip
+KEY = "OPENAI_API_KEY"  # of an endpoint that is named on the command line without another one
+# Names of tokens that are no texts: of vLLM, SentencePiece, and OpenAI's completions.
+TOKEN_ID, BYTE = re.compile(r"token_id:\d+"), re.compile(r"<0x([0-9A-F]{2})>")
+BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")
+BLANK_LINES = re.compile(r"\s*\n\s*")
+HALF = "\ufffd"  # stands for a part of a letter
 
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 
@@ -70,21 +100,29 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     concurrency: int = Field(8, ge=1)  # requests at a time
     timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
     retries: int = Field(8, ge=0)  # by openai's client, which waits longer each time
+    server: Literal[*SERVERS] | None = None  # type: ignore[valid-type]
+    leave_out: list[Literal[*OPTIONS]] = []  # type: ignore[valid-type]  # options that are never sent
+    alternatives: int = Field(TOP, ge=0, le=TOP)  # likeliest tokens at each position
+    thinks: int = Field(0, ge=0)  # tokens that a thought before the answer may take
     budget_requests: int | None = Field(None, ge=1)  # of one loaded model; repeated ones count
     revision: Word | None = None  # any word for the version that is served now
 
     @property
     def name(self) -> str:
         """The model's name in tables: the mapping on one line."""
-        words = [f"{k}={v}" for k, v in self.model_dump(exclude_unset=True).items()]
+        given = self.model_dump(exclude_unset=True)
+        given |= {k: ",".join(v) for k, v in given.items() if isinstance(v, list)}
+        words = [f"{k}={v}" for k, v in given.items()]
         return " ".join([self.url, self.model, *words[2:]])
 
     @property
     def fingerprint(self) -> str:
-        """The part of a record's key that stands for the model: URL, model, api and revision.
+        """The part of a record's key that stands for the model: URL, model, api and revision, and what
+        is said of its server.
         Nobody can check the weights behind an endpoint. If a server may change what it serves under
         a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`."""
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
+        words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
 
     @property
@@ -96,6 +134,17 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     def lacks(self) -> dict[str, str]:
         """What no server behind such an endpoint can do (see `Model.lacks`)."""
         return LACKS | ({"score": NO_SCORE} if self.api == "chat" else {})
+
+    @property
+    def takes(self) -> Server:
+        """What its server takes, without what is to be left out."""
+        at_openai = self.url.startswith("https://api.openai.com/")
+        kind = SERVERS[self.server or ("openai" if at_openai else "vllm")]
+        lacks = kind.lacks.union(self.leave_out)
+        wide = {name: value for name, value in kind.wide.items() if name not in lacks}
+        return kind._replace(
+            lacks=lacks, wide=wide, alternatives=min(kind.alternatives, self.alternatives)
+        )
 
     def key(self) -> str | None:
         """The key, read each time and stored nowhere; ModelError if its variable is not set."""
@@ -109,6 +158,22 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         """A text for people without the key, which some servers repeat in what they say."""
         key = self.key()
         return said.replace(key, "***") if key else said
+
+
+def named_endpoint(text: str) -> dict[str, Any]:
+    """The mapping of 'URL NAME' with settings behind it ("api=completions"). Without `key_env` the key
+    is that of the variable KEY, if it is set. Wrong settings are found by `read_endpoint`."""
+    url, *words = text.split()
+    model = words.pop(0) if words and "=" not in words[0] else "model"
+    mapping: dict[str, Any] = {"url": url, "model": model}
+    for word in words:
+        name, _, value = word.partition("=")
+        mapping[name] = int(value) if value.isdecimal() else value
+    if isinstance(options := mapping.get("leave_out"), str):
+        mapping["leave_out"] = options.split(",")
+    if os.environ.get(KEY, "").strip():
+        mapping.setdefault("key_env", KEY)
+    return mapping
 
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
@@ -129,8 +194,7 @@ class EndpointModel(Model):
     def __init__(self, endpoint: Endpoint, **about: Any) -> None:
         super().__init__(**about)
         self.endpoint, self.requests, self._lock = endpoint, 0, Lock()
-        self._refused: set[str] = set()  # parameters that this server does not take
-        self._alternatives = TOP  # as many as it gives
+        self._one_at_a_time = "n" in endpoint.takes.lacks  # it gives one answer to a request
         self._answered: set[str] = set()  # operations that have worked
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
@@ -151,35 +215,43 @@ class EndpointModel(Model):
                 failures.append(error)
             return None
 
+        filtered = 0
         alone = min(job.operation not in self._answered, len(job.requests))
         # Its threads are daemons: Ctrl-C waits for no request.
         with self._connect() as client, ThreadPool(self.endpoint.concurrency) as pool:
             for numbers in range(alone), range(alone, len(job.requests)):
                 for number, result in filter(None, pool.imap_unordered(attempt, numbers)):
                     self._answered.add(job.operation)
+                    filtered += _filtered(result)
                     yield [number], [result]
                 if failures:  # after the answers to requests under way, which are paid for
                     raise failures[0]
+        if filtered:
+            told = f"the server's filter refused {filtered} of {len(job.requests)} prompts"
+            print(f"{self.name}: {told}; their answers are empty", file=sys.stderr)
 
     # -- the operations; a call holds a job's settings and one request -----------------------------
 
     def _generate(self, client: Any, call: dict[str, Any]) -> Generation:
-        [choice, *_], refused = self._reply(client, call | {"temperature": 0.0})
-        return choice.generation(call, refused, greedy=True)
+        [choice, *_], missing = self._reply(client, call | {"temperature": 0.0})
+        return choice.generation(call, missing, greedy=True, chat=self._chats)
 
     def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
         prompt, n, t = call["prompt"], call["n"], call["temperature"]
+        if t != 1 and "temperature" in self.endpoint.takes.lacks:
+            raise ModelError(f"{self.name} draws at temperature 1 alone; ask for no other than {t}")
         samples: list[Generation] = []
         while len(samples) < n:
             # vLLM refuses several greedy answers, which would be the same one.
-            several = n - len(samples) if t > 0 and "n" not in self._refused else 1
+            several = n - len(samples) if t > 0 and not self._one_at_a_time else 1
             digest = hashlib.sha256(sample_key(call["seed"], prompt, t, len(samples))).digest()
             seed = int.from_bytes(digest[:4], "big") >> 1  # every server takes 31 bits
             asked = call | {"n": several, "seed": seed, "alternatives": 0}
-            choices, refused = self._reply(client, asked)
-            if len(choices) < several:
-                self._refused.add("n")
-            made = [c.generation(call, refused, greedy=False) for c in choices]
+            choices, missing = self._reply(client, asked)
+            made = [c.generation(call, missing, greedy=False, chat=self._chats) for c in choices]
+            if made[0].filtered and not made[0].text:  # so are the others
+                return [made[0]] * n
+            self._one_at_a_time |= len(choices) < several
             samples += made if t > 0 else made[:1] * n
         return samples[:n]
 
@@ -196,20 +268,29 @@ class EndpointModel(Model):
 
     # -- one request, and what comes of it ---------------------------------------------------------
 
+    @property
+    def _chats(self) -> bool:
+        return self.endpoint.api == "chat"
+
     def _connect(self) -> Any:
         import openai
 
+        key = self.endpoint.key()
+        hooks: dict[str, list[Any]] = {"request": [self._count], "response": [_with_its_status]}
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # With none the client would send OPENAI_API_KEY to any server.
-            api_key=self.endpoint.key() or "none",
+            api_key=key or "none",
             max_retries=self.endpoint.retries,
             timeout=openai.Timeout(self.endpoint.timeout, connect=10),
-            http_client=openai.DefaultHttpxClient(event_hooks={"request": [self._count]}),
+            http_client=openai.DefaultHttpxClient(event_hooks=hooks),
         )
 
     def _count(self, request: Any) -> None:
-        """Count an attempt before it is sent; ModelError if the budget is used up."""
+        """Count an attempt before it is sent, without a key's header where there is no key; ModelError
+        if the budget is used up."""
+        if not self.endpoint.key_env:
+            request.headers.pop("Authorization", None)
         with self._lock:
             if self.requests == self.endpoint.budget_requests:
                 raise ModelError(
@@ -219,63 +300,63 @@ class EndpointModel(Model):
             self.requests += 1
 
     def _reply(self, client: Any, call: dict[str, Any]) -> tuple[list["Choice"], list[str]]:
-        """The answers to a call, asked again without what the server refuses; and what that was."""
-        import httpx2
+        """The answers to a call, and the options that did not go with it."""
         import openai
 
-        path = "/chat/completions" if self.endpoint.api == "chat" else "/completions"
-        while True:
-            body = self._body(call)
-            try:
-                reply = client.post(path, cast_to=httpx2.Response, body=body)
-                choices = Reply.model_validate_json(reply.text).choices
-                refused = ({*WIDE} | ({"seed"} & {*call})) - {*body}
-                return sorted(choices, key=lambda choice: choice.index), sorted(refused)
-            except ValidationError as error:
-                error.add_note(reply.text)  # for `_explained`: the error itself may hold half a key
+        body = self._body(call)
+        extra = {name: body.pop(name) for name in [*body] if name not in TYPED}
+        create = client.chat.completions if self._chats else client.completions
+        sent = {*body, *extra} | ({"repetition_penalty"} if "repeat_penalty" in extra else set())
+        wanted = {*WIDE, "temperature"} | ({"seed"} & {*call})
+        missing = sorted(wanted - sent)
+        try:
+            reply = create.with_raw_response.create(**body, extra_body=extra)
+        except openai.APIStatusError as error:
+            if call.get("echo") or not _names_a_filter(error):
                 raise
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if not self._leave_out(body, error.response.text):
-                    raise
+            return [Choice(text="", tokens=[], finish=FILTERED)], missing
+        try:
+            choices = Reply.model_validate_json(reply.text).choices
+        except ValidationError as error:
+            error.add_note(reply.text)  # for `_explained`: the error itself may hold half a key
+            raise
+        return sorted(choices, key=lambda choice: choice.index), missing
 
     def _body(self, call: dict[str, Any]) -> dict[str, Any]:
-        """The request, without the options that this server has refused."""
-        optional = WIDE | {key: call[key] for key in ("seed", "echo") if key in call}
+        """The request, of what the server takes."""
+        takes, thinks = self.endpoint.takes, self.endpoint.thinks
+        options = {**takes.wide} | {key: call[key] for key in ("seed", "echo") if key in call}
+        options |= {
+            key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None
+        }
+        options["temperature"] = call["temperature"]
         if call.get("n", 1) > 1:
-            optional["n"] = call["n"]
-        body = {key: value for key, value in optional.items() if key not in self._refused}
-        body |= {key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
-        body |= {"model": self.endpoint.model, "temperature": call["temperature"]}
-        body["max_tokens"] = call["max_new_tokens"]
-        if call.get("stop") and not call.get("skip_blank"):  # which no server knows
-            body["stop"] = call["stop"][:STOPS]
-        top = min(call.get("alternatives", TOP), self._alternatives)
-        if self.endpoint.api == "completions":
-            return body | {"prompt": call["prompt"]} | ({"logprobs": top} if top else {})
+            options["n"] = call["n"]
+        # No server knows `skip_blank`; a thought, or the lines before a chat's answer, would end at once.
+        stop = [s for s in call.get("stop", ()) if s.strip() or not self._chats]
+        if stop and not call.get("skip_blank") and not thinks:
+            options["stop"] = stop[:STOPS]
+        top = min(call.get("alternatives", TOP), takes.alternatives)
+        if top and not self._chats:
+            options["logprobs"] = top
+        elif top:
+            options |= {"logprobs": True, "top_logprobs": top}
+        lacks = {*takes.lacks} | ({"top_logprobs"} if "logprobs" in takes.lacks else set())
+        cuts = {key for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
+        if asked := sorted(cuts & lacks):
+            raise ModelError(f"{self.name} takes no {', '.join(asked)}; ask without")
+        body = {key: value for key, value in options.items() if key not in lacks}
+        body["model"] = self.endpoint.model
+        body[takes.limit if self._chats else "max_tokens"] = call["max_new_tokens"] + thinks
+        if not self._chats:
+            return body | {"prompt": call["prompt"]}
         message, _, prefix = call["prompt"].partition(TURN)
         if prefix:  # some servers would continue it, others not
             raise ModelError(
                 f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
                 f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"
             )
-        body["messages"] = [{"role": "user", "content": message}]
-        return body | ({"logprobs": True, "top_logprobs": top} if top else {})
-
-    def _leave_out(self, body: dict[str, Any], said: str) -> bool:
-        """Note what in this request the server refuses; whether there is anything to leave out."""
-        name = refused_option(said, body.get("prompt") or body["messages"][0]["content"])
-        ours = name in body and name in ("seed", "echo", *WIDE)
-        top = body.get("top_logprobs", body.get("logprobs"))
-        if name and ours and body[name] == WIDE.get(name, body[name]):
-            self._refused.add(name)
-        elif top and name in TOPS:
-            # Unless another request has found out meanwhile.
-            self._alternatives = min(self._alternatives, FEWER if top > FEWER else 0)
-        elif "n" in body:
-            self._refused.add("n")
-        else:
-            return False
-        return True
+        return body | {"messages": [{"role": "user", "content": message}]}
 
     def _explained(self, error: Exception, what: str) -> ModelError:
         """One sentence for what went wrong, raised where the error, which may hold the key, is no context."""
@@ -284,7 +365,56 @@ class EndpointModel(Model):
             [fault, *_] = error.errors(include_input=False, include_url=False)
             said = f"{'.'.join(map(str, fault['loc']))} {fault['msg']} in {error.__notes__[0]}"
         said = " ".join(self.endpoint.redacted(f"{type(error).__name__}: {said}").split())[:400]
-        return ModelError(f"{self.name}: {said}; mend it, then run again (asked: {what})")
+        status = getattr(error, "status_code", None)
+        mend = "mend it, then run again"
+        if status in (400, 422):
+            kinds = ", ".join(SERVERS)
+            mend = f"if it takes no such option, say which `server` it is ({kinds}) or `leave_out` the option"
+        elif status == 401 and not self.endpoint.key_env:
+            mend = f"set {KEY}, or name the variable with the key (key_env)"
+        return ModelError(f"{self.name}: {said}; {mend} (asked: {what})")
+
+
+# The options that openai's client knows by name; others go along as they are.
+TYPED = frozenset((
+    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n",
+    "stop", "seed", "echo", "logprobs", "top_logprobs",
+))  # fmt: skip
+
+
+def _filtered(result: Any) -> bool:
+    """Whether a filter refused a call's answer, or one of its answers."""
+    several = result if isinstance(result, list) else [result]
+    return any(isinstance(one, Generation) and one.filtered for one in several)
+
+
+def _names_a_filter(error: Any) -> bool:
+    """Whether the code of a server's error is that of a filter."""
+    body = error.body if isinstance(error.body, dict) else {}
+    inner = body.get("innererror")
+    codes = [body.get("code"), body.get("type")]
+    codes += [inner.get("code")] if isinstance(inner, dict) else []
+    return any(str(code).lower() in FILTERS for code in codes)
+
+
+def _with_its_status(response: Any) -> None:
+    """Give an answer of status 200 that holds an error, or no choices, the status of that error: then the
+    client asks again, as after any other of the kind."""
+    if response.status_code != 200:
+        return
+    response.read()
+    try:
+        found = response.json()
+    except ValueError:  # told where it is read
+        return
+    if not isinstance(found, dict) or found.get("choices"):
+        return
+    error = found.get("error")
+    if error is None and "choices" not in found:
+        return
+    code = str(error.get("code")) if isinstance(error, dict) else ""
+    status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 503
+    response.status_code = 400 if code.lower() in FILTERS else status
 
 
 # -- replies: what one lacks is not made up --------------------------------------------------------
@@ -300,13 +430,31 @@ class Token(BaseModel):
     top_logprobs: list["Token"] | None = None
 
     @property
-    def text(self) -> bytes:
-        return self.token.encode() if self.data is None else bytes(self.data)
+    def parts(self) -> list[bytes | None]:
+        """Its bytes, with None in the place of those that are not told: parts of a letter, or all of a
+        token that is told by its number."""
+        if found := BYTES.fullmatch(self.token):
+            return [bytes.fromhex(found[1].replace("\\x", ""))]
+        if found := BYTE.fullmatch(self.token):
+            return [bytes.fromhex(found[1])]
+        told = self.token.encode() if self.data is None else bytes(self.data)
+        if self.data is None and TOKEN_ID.fullmatch(self.token):
+            return [None]
+        first, *others = told.split(HALF.encode())
+        return [first, *(part for other in others for part in (None, other))]
+
+    @property
+    def text(self) -> str:
+        """Its text, in which a part of a letter is U+FFFD; its name, if only that is told."""
+        parts = self.parts
+        if parts == [None]:
+            return self.token
+        return b"".join(HALF.encode() if p is None else p for p in parts).decode(errors="replace")
 
     @property
     def best(self) -> list[tuple[str, float]]:
         """The alternatives, best first."""
-        pairs = [(t.token, t.logprob) for t in self.top_logprobs or () if t.logprob is not None]
+        pairs = [(t.text, t.logprob) for t in self.top_logprobs or () if t.logprob is not None]
         return sorted(pairs, key=lambda pair: -pair[1])[:TOP]
 
 
@@ -333,32 +481,58 @@ class Choice(BaseModel):
     index: int = 0
     text: str
     tokens: list[Token]
+    finish: str | None = None  # why it ended
 
     @model_validator(mode="before")
     @classmethod
     def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
+        if "tokens" in choice:
+            return choice
         message, logprobs = choice.get("message") or {}, choice.get("logprobs") or {}
-        text = message.get("content", choice.get("text"))
+        text, finish = message.get("content", choice.get("text")), choice.get("finish_reason")
         text = message.get("refusal") if text is None else text
-        if not text and (message.get("reasoning_content") or message.get("reasoning")):
-            raise ValueError("it ends in the model's reasoning; switch that off at the server")
-        return {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(logprobs)}
+        if text is None and str(finish).lower() in FILTERS:
+            text = ""
+        reasoned = message.get("reasoning_content") or message.get("reasoning")
+        cut_off = finish == "length" and "message" in choice
+        if (not text and (reasoned or cut_off)) or (text and after_thought(text) is None):
+            raise ValueError(
+                "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it off "
+                "at the server,"
+            )
+        found = {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(logprobs)}
+        return found | {"finish": str(finish)}
 
     def generation(
-        self, call: Mapping[str, Any], refused: Sequence[str] = (), *, greedy: bool
+        self,
+        call: Mapping[str, Any],
+        missing: Sequence[str] = (),
+        *,
+        greedy: bool,
+        chat: bool = False,
     ) -> Generation:
-        """The answer before the first stop string, with the log-probabilities of its tokens; not of
-        samples: some servers send those before the temperature, others those after it."""
+        """The answer before the first stop string, after a thought and, in a chat, blank lines, with the
+        log-probabilities of its tokens; not of samples: some servers send those before the temperature,
+        others those after it. None where tokens do not add up to the answer."""
         prompt = call["prompt"]
-        short = cut(self.text, call["stop"], call.get("skip_blank", False))
-        text = self.text if short is None else short
-        tokens = self.tokens[: covering(self.tokens, text)] if greedy else []
+        begin = after_thought(self.text) or 0
+        rest = self.text[begin:]
+        blank = BLANK_LINES.match(rest)
+        rest = rest[blank.end() :] if blank and (chat or begin) else rest
+        short = cut(rest, call["stop"], call.get("skip_blank", False))
+        text = rest if short is None else short
+        tokens: list[Token] = []
+        if greedy and self.tokens:
+            start = covering(self.tokens, self.text[:begin], self.text)
+            end = covering(self.tokens, self.text[: len(self.text) - len(rest)] + text, self.text)
+            tokens = [] if start is None or end is None or not text else self.tokens[start:end]
         logprobs = [token.logprob for token in tokens if token.logprob is not None]
         if len(logprobs) < len(tokens):
             raise ModelError(f"a token of the answer to {prompt[-60:]!r} lacks its log-probability")
         tops = [token.best for token in tokens]
         tops = tops if all(tops) else []
-        return Generation(prompt, text, [], logprobs, tops, refused=[*refused])
+        filtered = [FILTERED] if str(self.finish).lower() in FILTERS else []
+        return Generation(prompt, text, [], logprobs, tops, refused=[*missing, *filtered])
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
         """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and
@@ -366,47 +540,60 @@ class Choice(BaseModel):
         if they do not add up to the answer."""
         both, tokens = (prompt + answer).encode(), self.tokens
         ends_there = not self.text.partition(prompt + answer)[2]
-        if not (ends_there and tokens and tokens[-1].text and both.endswith(tokens[-1].text)):
+        last = tokens[-1].parts if tokens else []
+        if not (ends_there and any(last) and both.endswith(tokens[-1].text.encode())):
             tokens = tokens[:-1]
-        values: list[float] = []
-        text = b""
-        for token in reversed(tokens):
-            text = token.text + text
-            if token.logprob is None or not both.endswith(text):
-                break
-            values.append(token.logprob)
-            if len(text) >= len(answer.encode()):
-                return np.array(values[::-1], dtype=np.float32)
-        raise ModelError(f"the answer {answer!r} is repeated in tokens that do not add up to it")
+        told = [token for token in tokens[::-1] if token.logprob is not None]
+        backwards = [[p and p[::-1] for p in token.parts[::-1]] for token in told]
+        n = _fewest(_reached(backwards, both[::-1]), len(answer.encode()))
+        if n is None:
+            raise ModelError(
+                f"the answer {answer!r} is repeated in tokens that do not add up to it"
+            )
+        return np.array([token.logprob for token in told[:n][::-1]], dtype=np.float32)
 
 
-def covering(tokens: Sequence[Token], text: str) -> int:
-    """How many of the tokens cover `text`, the answer or its beginning. All of them if their texts
-    do not add up to it, as where half a letter is a replacement character."""
-    goal, whole = text.encode(), b"".join(token.text for token in tokens)
-    start = whole.find(goal)
-    if not goal:
-        return 0
-    if start < 0 or whole[:start].strip():
-        return len(tokens)
-    ends = np.cumsum([len(token.text) for token in tokens])
-    return int(np.searchsorted(ends, start + len(goal))) + 1
+def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:
+    """How many of the tokens cover `text`, the beginning of the `whole` answer. None if they do not
+    add up to it, or more than one number is possible."""
+    return _fewest(_reached([token.parts for token in tokens], whole.encode()), len(text.encode()))
 
 
-def refused_option(said: str, prompt: str) -> str | None:
-    """The parameter of which a server's error says that it is not taken, if there is one: that nearest
-    to words of refusal in a sentence. Others may stand in a list of what is supported or in the prompt."""
-    for form in (prompt, json.dumps(prompt)[1:-1], json.dumps(prompt, ensure_ascii=False)[1:-1]):
-        if NAMES.search(form):
-            said = said.replace(form, " ")
-    found = [
-        (max(word.start() - name.end(), name.start() - word.end()), name[0])
-        for sentence in re.split(r"[.;!?]\s|\n|\\n", said)
-        for word in REFUSES.finditer(sentence)
-        for name in NAMES.finditer(sentence)
-    ]
-    gap, name = min(found, default=(NEAR, None))
-    return name if gap < NEAR else None
+def _fewest(reached: list[set[int]], goal: int) -> int | None:
+    """How many tokens reach so many bytes, of `_reached`."""
+    surely = next((n for n, places in enumerate(reached) if min(places) >= goal), None)
+    perhaps = next((n for n, places in enumerate(reached) if max(places) >= goal), None)
+    return surely if surely == perhaps else None
+
+
+def _reached(tokens: Sequence[list[bytes | None]], data: bytes) -> list[set[int]]:
+    """The places of `data` that the first 0, 1, 2, ... tokens can reach, if the others go on from there. A
+    part of a letter that is not told is one to three bytes of letters beyond ASCII, a token that is not
+    told any bytes. White space before all may be missing in the data."""
+
+    def after(parts: list[bytes | None], places: set[int]) -> set[int]:
+        if parts == [None]:  # a token told by its number
+            return set(range(min(places, default=len(data) + 1), len(data) + 1))
+        for part in parts:
+            if part is None:
+                steps = [(at, at + k) for at in places for k in (1, 2, 3)]
+                places = {b for a, b in steps if b <= len(data) and min(data[a:b]) >= 0x80}
+                continue
+            stripped = part.lstrip()
+            at_start = {len(stripped)} if 0 in places and data.startswith(stripped) else set()
+            places = {at + len(part) for at in places if data.startswith(part, at)} | at_start
+        return places
+
+    reached: list[set[int]] = [{0}]
+    for parts in tokens:
+        if not (places := after(parts, reached[-1])):
+            break
+        reached.append(places)
+    if len(data) in reached[-1]:
+        reached[-1] = {len(data)}
+    for n in range(len(reached) - 2, -1, -1):
+        reached[n] = {at for at in reached[n] if after(tokens[n], {at}) & reached[n + 1]}
+    return reached
 
 
 class Reply(BaseModel):

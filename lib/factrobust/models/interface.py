@@ -30,6 +30,7 @@ from factrobust.paths import BUILD
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]
+FILTERED = "content_filter"  # in `Generation.refused`, as OpenAI calls it
 
 
 class ModelError(ValueError):
@@ -51,7 +52,8 @@ class Generation:
     pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
     each temperature t, and the `entropies` of the whole distribution at each position. Samples have
     `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options that
-    an endpoint's server did not take (see `endpoint.WIDE`).
+    an endpoint's server does not take (see `endpoint.SERVERS`), and FILTERED where its filter let no
+    answer through.
     """
 
     prompt: str
@@ -63,6 +65,10 @@ class Generation:
     curve: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+
+    @property
+    def filtered(self) -> bool:
+        return FILTERED in self.refused
 
 
 @dataclass(frozen=True)

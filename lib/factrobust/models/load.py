@@ -166,11 +166,13 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     weights = find_weights(name)
     settings = weights.settings  # of the model below an adapter
     dtype = dtype or (settings.dtype if settings else "float32")
-    if settings and settings.chat_template != "yes":
+    listed = settings is not None and settings.chat_template != "yes"
+    if settings and listed:
         chat = CHATS.get(settings.chat_template)
     else:
         chat = chat_frame(_tokenizer(weights))
-    about = {"name": name, "fingerprint": f"{weights.identity} {dtype}", "chat": chat}
+    about: dict[str, Any] = {"name": name, "fingerprint": f"{weights.identity} {dtype}"}
+    about |= {"chat": chat, "listed_chat": listed}
     about["stored_as"] = EMBEDDED[name].form if name in EMBEDDED else ""
     if settings or chat:
         about["prompt_format"] = settings.prompt_format if settings else "chat"
@@ -423,21 +425,68 @@ def _convert(parts: list[Path], work: Path) -> None:
     whole.unlink()
 
 
+# Messages that a template must leave as they are: lines, marks, letters, numbers, a long one.
+MESSAGES = (
+    "What is the capital of Kenya?\nAnswer with the name, word or number only.",
+    "a",
+    "<b> & \"c\" 'd' {e} {{ f }} {% g %} [h] 1,000.5  São Tomé, 日本, \\n",
+    "Q: Who? A: It is " + "a very long name, " * 60 + "or not",
+)
+
+
 def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     """Text before and after the user's message under the tokenizer's chat template, if it has one.
-    A template that prints today's date prints TODAY: prompts are part of the records' keys."""
+    A template that prints today's date prints TODAY: prompts are part of the records' keys.
+
+    Each of MESSAGES between the two has the tokens that transformers' own `apply_chat_template` gives,
+    with the message as a text or else as a list of parts. ModelError for a template where it has not.
+    """
     if not tokenizer.chat_template:
         return None
-    mark = "USER-MESSAGE"
+    from jinja2 import TemplateError
+
+    faults = []
+    for in_parts in (False, True):
+        try:
+            return _checked_frame(partial(_templated, tokenizer, in_parts), tokenizer)
+        except (TemplateError, TypeError, ValueError) as error:
+            faults.append(str(error).splitlines()[0] if str(error) else type(error).__name__)
+    raise ModelError(
+        f"the chat template of {tokenizer.name_or_path} takes no message of a user as it is "
+        f"({faults[0]}); mend the template, or give the model a line in {FILE} with chat_template no"
+    )
+
+
+def _templated(tokenizer: Any, in_parts: bool, message: str, **how: Any) -> Any:
+    """A conversation that begins with the user's message, by transformers."""
     dates = "".join(f"|replace('{code}', '{TODAY.strftime(code)}')" for code in DATE_CODES)
     # transformers gives templates a function of the time, which this macro of the same name hides.
-    template = f"{{% macro strftime_now(format) %}}{{{{ format{dates} }}}}{{% endmacro %}}\n"
-    text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True,
-        chat_template=template + tokenizer.get_chat_template(),
-    )  # fmt: skip
-    before, _, after = text.partition(mark)
-    return before, after
+    macro = f"{{% macro strftime_now(format) %}}{{{{ format{dates} }}}}{{% endmacro %}}\n"
+    content = [{"type": "text", "text": message}] if in_parts else message
+    return tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}],
+        chat_template=macro + tokenizer.get_chat_template(),
+        add_generation_prompt=True,
+        return_dict=False,
+        **how,
+    )
+
+
+def _checked_frame(templated: Callable[..., Any], tokenizer: Any) -> tuple[str, str]:
+    """The frame of `templated`; ValueError if there is none."""
+    from factrobust.models.tokens import encode
+
+    mark = "USER-MESSAGE"
+    before, *after = templated(mark, tokenize=False).split(mark)
+    if len(after) != 1:
+        raise ValueError(f"it prints a message {len(after)} times, or changes it")
+    for message in MESSAGES:
+        text = f"{before}{message}{after[0]}"
+        if templated(message, tokenize=False) != text:
+            raise ValueError(f"it changes the message {message[:60]!r}")
+        if list(templated(message, tokenize=True)) != encode(tokenizer, text, bos=()):
+            raise ValueError(f"transformers makes other tokens of the message {message[:60]!r}")
+    return before, after[0]
 
 
 def sizes(models: Sequence[Model]) -> pd.DataFrame:

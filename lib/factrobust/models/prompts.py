@@ -77,17 +77,19 @@ def render(
     prefixes: Sequence[str],
     chat: tuple[str, str] | None = None,
 ) -> list[str]:
-    """The prompt of each question. `chat` is the model's text around a user's message. Raises
-    ValueError for an unknown format, or a chat format without a template."""
+    """The prompt of each question. `chat` is the model's text around a user's message, which has no white
+    space around it (many templates trim it). Raises ValueError for an unknown format, or a chat format
+    without a template."""
     if format not in FORMATS:
         raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
     f = FORMATS[format]
     if f.chat and chat is None:
         raise ValueError(f"the format {format!r} needs a chat template, and this model has none")
-    head, tail = chat if f.chat and chat else ("", "")
-    pairs = zip(questions, prefixes, strict=True)
-    around = head + f.before, f.after + tail
-    return [f"{around[0]}{q}{around[1]}{prefix if f.prefix else ''}" for q, prefix in pairs]
+    texts = [f"{f.before}{question}{f.after}" for question in questions]
+    if f.chat and chat:
+        texts = [f"{chat[0]}{text.strip()}{chat[1]}" for text in texts]
+    pairs = zip(texts, prefixes, strict=True)
+    return [f"{text}{prefix if f.prefix else ''}" for text, prefix in pairs]
 
 
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:

@@ -1,29 +1,47 @@
 """Text to tokens and back."""
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from factrobust.models.interface import ModelError
 
 
-def encode(tokenizer: Any, text: str, *, bos: bool) -> list[int]:
-    """Token ids of `text`. With `bos` they begin with exactly one BOS, even if the text has its own."""
-    return _with_bos(tokenizer, tokenizer(text, add_special_tokens=False).input_ids, bos)
+def before_every_text(tokenizer: Any) -> list[int]:
+    """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and <sop>."""
+    plain = tokenizer("a", add_special_tokens=False).input_ids
+    whole = tokenizer("a").input_ids
+    starts = (i for i in range(len(whole)) if plain and whole[i : i + len(plain)] == plain)
+    return list(whole[: next(starts, 0)])
 
 
-def _with_bos(tokenizer: Any, ids: list[int], bos: bool) -> list[int]:
-    first = [tokenizer.bos_token_id]
-    return [*first, *ids] if bos and ids[:1] != first else list(ids)
+def in_template(tokenizer: Any, chat: tuple[str, str] | None, prompt: str) -> bool:
+    """Whether a prompt stands in the tokenizer's own chat template, whose frame is `chat`. Then the
+    template writes all special tokens, and transformers adds none to them."""
+    if not chat or not any(chat) or not getattr(tokenizer, "chat_template", None):
+        return False
+    return prompt.startswith(chat[0]) and chat[1] in prompt[len(chat[0]) :]
+
+
+def encode(tokenizer: Any, text: str, *, bos: Sequence[int]) -> list[int]:
+    """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its own."""
+    return _with_bos(tokenizer(text, add_special_tokens=False).input_ids, bos)
+
+
+def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
+    first = [*(bos or ())]
+    return list(ids) if ids[: len(first)] == first else [*first, *ids]
 
 
 def encode_pair(
-    tokenizer: Any, prompt: str, answer: str | list[int], *, bos: bool
+    tokenizer: Any, prompt: str, answer: str | list[int], *, bos: Sequence[int]
 ) -> tuple[list[int], int]:
     """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`)."""
     if isinstance(answer, str):
         text, how = prompt + answer, {"return_offsets_mapping": True}
         found = tokenizer(text, add_special_tokens=False, **how)
-        ids = _with_bos(tokenizer, found.input_ids, bos)
+        ids = _with_bos(found.input_ids, bos)
         start = len(ids) - sum(end > len(prompt) for _, end in found.offset_mapping)
     else:
         ids = encode(tokenizer, prompt, bos=bos)
@@ -60,9 +78,67 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
     return ids
 
 
-def continuation(tokenizer: Any, last: int, generated: Sequence[int]) -> str:
+# The marks of a thought: of Qwen, DeepSeek and others, Mistral, Kimi, and of OpenAI's open models.
+OPENS = (
+    r"<(?:\w+:)?think(?:ing)?>|<(?:thought|reasoning)>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|"
+    r"<\|channel\|>\s*(?:analysis|commentary)"
+)
+CLOSES = (
+    r"</(?:\w+:)?think(?:ing)?>|</(?:thought|reasoning)>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|"
+    r"<\|channel\|>\s*final\s*(?:<\|message\|>)?"
+)
+OPENED, CLOSED = re.compile(rf"\s*(?:{OPENS})", re.I), re.compile(CLOSES, re.I)
+OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
+# In the text of a special token that may be one of these.
+THOUGHT = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
+
+
+def after_thought(text: str, prompt: str = "") -> int | None:
+    """Where a generated text goes on after its thought: 0 if it has none, None if that has not ended. Its
+    first mark may stand at the end of the `prompt`."""
+    closed = [found.end() for found in CLOSED.finditer(text)]
+    if closed:
+        return closed[-1]
+    return None if OPENED.match(text) or OPENED_BEFORE.search(prompt) else 0
+
+
+class Special(NamedTuple):
+    """A tokenizer's special tokens that may stand in an answer: those that end it, and the texts of
+    those around a thought, which do not."""
+
+    ends: frozenset[int] = frozenset()
+    marks: Mapping[int, str] = MappingProxyType({})
+
+    def end(self, ids: Sequence[int]) -> bool:
+        """Whether the last of an answer's `ids` ends it. Before anything was said none does."""
+        return ids[-1] in self.ends and any(i not in self.ends for i in ids[:-1])
+
+
+NONE_SPECIAL = Special()
+
+
+def special(tokenizer: Any) -> Special:
+    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may end
+    its turn with one that nobody calls its end token."""
+    added = {i: str(token) for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    added |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
+    marks = {i: text for i, text in added.items() if THOUGHT.search(text)}
+    return Special(frozenset(added) - {tokenizer.unk_token_id, *marks}, marks)
+
+
+def continuation(
+    tokenizer: Any,
+    last: int,
+    generated: Sequence[int],
+    marks: Mapping[int, str] = NONE_SPECIAL.marks,
+) -> str:
     """The text of the `generated` tokens after the prompt's `last` token. Both are decoded together,
-    because some decoders drop a space at the start of a text."""
+    because some decoders drop a space at the start of a text. Special tokens have no text, but for
+    the `marks`."""
+    for n, token in enumerate(generated if marks else ()):
+        if token in marks:
+            thought = continuation(tokenizer, token, generated[n + 1 :], marks)
+            return continuation(tokenizer, last, generated[:n]) + marks[token] + thought
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     before = tokenizer.decode([last], **options)
     both = tokenizer.decode([last, *generated], **options)
@@ -79,7 +155,13 @@ def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
     return text[: min(places)].rstrip() if places else None
 
 
-def covering(tokenizer: Any, last: int, generated: Sequence[int], text: str) -> int:
+def covering(
+    tokenizer: Any,
+    last: int,
+    generated: Sequence[int],
+    text: str,
+    marks: Mapping[int, str] = NONE_SPECIAL.marks,
+) -> int:
     """How many of the generated tokens cover `text`, the answer before the stop string."""
-    parts = (continuation(tokenizer, last, generated[:n]) for n in range(len(generated)))
+    parts = (continuation(tokenizer, last, generated[:n], marks) for n in range(len(generated)))
     return next((n for n, part in enumerate(parts) if part.startswith(text)), len(generated))

@@ -286,6 +286,10 @@ def card_of(
     numbers = _numbers(model, mine, right, shaken, decoder, seed)
     # 3. The card.
     notes, missing = _told(model, every, said, mine, numbers)
+    if refused := int(said["refused"].sum() + shaken["refused"].sum()):
+        notes.append(
+            f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
+        )
     made = Card(
         model=model.name,
         fingerprint=model.fingerprint,
@@ -350,7 +354,8 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
     begun = time.monotonic()
     for start in range(0, len(table), CHUNK):
-        parts.append(spine.named(model, table[start : start + CHUNK], probe.GRID))
+        some = table[start : start + CHUNK]
+        parts.append(spine.named(model, some, probe.GRID))
         n = sum(part["right"].sum() for part in parts)
         if start == 0:  # what follows costs a dozen questions a known fact
             done = len(parts[0])
@@ -414,7 +419,8 @@ def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -
         own_contexts = right[right["context"] != ""]
         yours = own_contexts.assign(way="context", form="yours", sentence=own_contexts["context"])
         rows = pd.concat([rows, yours], ignore_index=True)
-    return spine.greedy(model, rows.assign(question=spine.behind(rows)), free=True)
+    asked = rows.assign(question=spine.behind(rows))
+    return spine.greedy(model, asked, free=True, go_on=True)
 
 
 def _held(facts: pd.DataFrame, *, ended: bool) -> pd.Series:

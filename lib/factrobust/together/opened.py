@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust import load_model
+from factrobust.models.endpoint import named_endpoint
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import RecordsError, open_records
@@ -73,7 +74,7 @@ def opened(name: Any) -> Model:
     if isinstance(name, Model):
         return name
     if isinstance(name, str) and is_address(name):
-        name = dict(zip(("url", "model"), [*name.split(maxsplit=1), "model"], strict=False))
+        name = named_endpoint(name)
     if isinstance(name, Mapping):
         return load_model(name, records=open_records())
     named = read_name(name)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust import schemas
+from factrobust import endings, schemas
 from factrobust.context import facts as contexts
 from factrobust.datasets import own, world
 from factrobust.datasets.facts import answers
@@ -92,21 +92,31 @@ def behind(table: Table) -> pd.Series:
 
 
 def greedy(
-    model: Model, asked: Table, temperatures: Sequence[float] = (), *, free: bool = False
+    model: Model,
+    asked: Table,
+    temperatures: Sequence[float] = (),
+    *,
+    free: bool = False,
+    go_on: bool = False,
 ) -> Table:
     """Greedy answers in the model's own prompt format, a row a fact in their order, from part 1's records
     where it asked the same.
 
     Adds to the facts' columns model, prompt, text, token_ids, logprobs (nats a token), logprob (their
-    sum), entropy (their mean, 0 to 1), right, t_b and frs. right: one of the accepted answers in
-    part 1's few tokens; or, if `free` or `in_sentences`, an answer of probe.LONG tokens that states one,
-    since a change of the question makes models answer in sentences. entropy, t_b and frs are NaN
-    without temperatures, or if the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0
-    where it is below one half from the start.
+    sum), entropy (their mean, 0 to 1), right, t_b and frs. text: what the answer says (`endings.said`);
+    to `go_on` a model is asked again where that has not begun (`endings.ask`), and `refused` tells what
+    an endpoint's filter let not through. right: one of the accepted answers in part 1's few tokens; or,
+    if `free` or `in_sentences`, an answer of probe.LONG tokens that states one, since a change of the
+    question makes models answer in sentences. entropy, t_b and frs are NaN without temperatures, or if
+    the model cannot be tempered; t_b is HIGHEST where nothing breaks it, 0 where it is below one half
+    from the start.
     """
     grid = () if "temper" in model.lacks else temperatures
-    said = _said(model, asked, grid, free or in_sentences(model, asked))
-    table = _answers(model, asked, said, free or in_sentences(model, asked))
+    long = free or in_sentences(model, asked)
+    said = _said(model, asked, grid, long, go_on)
+    table = _answers(model, asked, said, long)
+    if go_on:
+        table["refused"] = [g.filtered for g in said]
     table["logprob"] = table["logprobs"].map(lambda logs: sum(logs) if logs else np.nan)
     tops = [g.top_logprobs if grid else [] for g in said]
     curves = {i: g.curve for i, g in enumerate(said) if g.curve}
@@ -128,10 +138,11 @@ def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
     (token texts are not told), the numbers are NaN and begin is -1.
     """
     if not in_sentences(model, asked):
-        table = greedy(model, asked, temperatures)
+        table = greedy(model, asked, temperatures, go_on=True)
         return table.assign(begin=0, end=table["token_ids"].map(len))
-    said = _said(model, asked, (), long=True)
+    said = _said(model, asked, (), long=True, go_on=True)
     table = _answers(model, asked, said, long=True)
+    table["refused"] = [g.filtered for g in said]
     places = [
         name_tokens(g, names) if right else (0, len(g.logprobs))
         for g, names, right in zip(said, answers(asked), table["right"], strict=True)
@@ -172,10 +183,13 @@ def tempered(
 
 
 def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
-    """The place of the tokens of the first accepted name in an answer; (-1, -1) where none is found."""
-    place = name_in(said.text, names)
-    if place is None or not said.top_logprobs:
+    """The place of the tokens of the first accepted name in an answer, behind a thought or a label;
+    (-1, -1) where none is found."""
+    lead, rest = endings.split(said.text, said.prompt)
+    found = name_in(rest, names)
+    if found is None or not said.top_logprobs:
         return -1, -1
+    place = len(lead) + found[0], len(lead) + found[1]
     begin = covering(said, said.text[: place[0]])
     if begin and begin == covering(said, said.text[: place[0] + 1]):
         begin -= 1  # a token holds the last sign before the name and its first letter
@@ -196,19 +210,24 @@ def name_in(text: str, names: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _said(model: Model, asked: Table, grid: Sequence[float], long: bool) -> list[Generation]:
-    """Greedy answers of few tokens, or of probe.LONG."""
+def _said(
+    model: Model, asked: Table, grid: Sequence[float], long: bool, go_on: bool
+) -> list[Generation]:
+    """Greedy answers of few tokens, or of probe.LONG; to `go_on` as `endings.ask` gets them."""
     tokens, stop = probe.LONG if long else probe.MAX_NEW_TOKENS, FORMATS[model.prompt_format].stop
     sent = prompts(model, asked)
-    return model.generate(sent, temperatures=grid, max_new_tokens=tokens, stop=stop)
+    if go_on:
+        return endings.ask(model, sent, max_new_tokens=tokens, stop=stop, temperatures=grid)
+    return model.generate(sent, max_new_tokens=tokens, stop=stop, temperatures=grid)
 
 
 def _answers(model: Model, asked: Table, said: list[Generation], long: bool) -> Table:
     """The facts with their answers, and whether these are right."""
     columns = ["prompt", "text", "token_ids", "logprobs"]
     table = pd.DataFrame([*map(vars, said)], columns=columns).assign(model=model.name)
+    table["text"] = [endings.said(g.text, g.prompt) for g in said]
     rule = stated if long else exact_match
-    table["right"] = [rule(g.text, a) for g, a in zip(said, answers(asked), strict=True)]
+    table["right"] = [rule(text, a) for text, a in zip(table["text"], answers(asked), strict=True)]
     return pd.concat([asked.reset_index(drop=True), table], axis=1)
 
 

@@ -1,13 +1,14 @@
 """Part 3: ask a question and its paraphrases greedily, sample answers, compare what came back."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from factrobust.endings import covering, first_sentence
+from factrobust.endings import ask, covering, first_sentence, said, split
 from factrobust.models.interface import Generation, Model, need
 from factrobust.models.prompts import FORMATS, as_asked, in_chunks, prompts, render
 from factrobust.models.sentences import Encoder, Entailment
@@ -37,29 +38,34 @@ def greedy(
     prompt_format: str | None = None,
     max_new_tokens: int = MAX_NEW_TOKENS,
     skip_newlines: bool = True,
+    go_on: bool = False,
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
     questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
-    first line with what was before it, first what came first. Equal prompts are asked once."""
+    first line with what was before it, first what came first. Equal prompts are asked once. To `go_on`
+    is the rule of the card and of `ground`: labels are skipped, too, and a model is asked again where
+    its answer has not begun (`endings.ask`)."""
     sent = prompts(model, questions, prompt_format)
     answers: dict[str, tuple[str, str, list[float], str]] = {}
     how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "skip_blank": skip_newlines}
+    generate = partial(ask, model) if go_on else model.generate
     for chunk in in_chunks(sent):
-        answers |= {g.prompt: _said(g) for g in model.generate(chunk, stop=STOP, **how)}
+        answers |= {g.prompt: _said(g, go_on) for g in generate(chunk, stop=STOP, **how)}
     names = ["text", "raw", "logprobs", "first"]
     responses = pd.DataFrame([answers[p] for p in sent], columns=names)
     table = as_asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
     return table.assign(**responses.astype(dict.fromkeys(("text", "raw", "first"), "str")))
 
 
-def _said(answer: Generation) -> tuple[str, str, list[float], str]:
-    """The first sentence after leading newlines, all text, the log-probabilities of the tokens up to
+def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float], str]:
+    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the tokens up to
     that sentence's end (of all, where a model tells no texts of tokens), and what came first: a
     "text", a "newline", or the "end" of the text."""
-    text = first_sentence(answer.text)
+    lead = split(answer.text, answer.prompt)[0] if go_on else ""
+    text = first_sentence(said(answer.text, answer.prompt) if go_on else answer.text)
     newline = answer.text.lstrip(" \t").startswith("\n")
     first = "newline" if newline else "text" if text else "end"
-    return text, answer.text, answer.logprobs[: covering(answer, text)], first
+    return text, answer.text, answer.logprobs[: covering(answer, lead + text)], first
 
 
 def sampled(
