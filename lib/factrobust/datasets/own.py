@@ -110,7 +110,8 @@ def at_year(table: pd.DataFrame, years: pd.Series) -> pd.Series:
 def continued(question: str) -> str:
     """A question as it goes on after other words: small, if it begins with a word that asks."""
     first = question.split(maxsplit=1)[0]
-    return question[:1].lower() + question[1:] if first.casefold() in ASKING else question
+    asks = first.casefold().rstrip("?,:") in ASKING
+    return question[:1].lower() + question[1:] if asks else question
 
 
 # -- dates ---------------------------------------------------------------------------------------------
