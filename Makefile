@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help read lab reproduce test book answers card diff grow plan env lint commands normalise records course bench constraints clean
+.PHONY: help read lab reproduce test book answers card diff grow plan env lint commands records normalise course bench constraints clean
 
 # ---- what a user gives ---------------------------------------------------------------------------
 # The names that each target takes, and those that it cannot do without, with an example.
@@ -26,11 +26,10 @@ everywhere      := PYTHON TORCH_INDEX
 
 # A value is text: `$(...)` in it is neither make's nor a shell's to run. So it is taken as it was
 # written, before make expands anything, and each command reads it from its environment ("$$MODEL").
-override literal = $(eval override export $(1) := $$(value $(1)))
 override given := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
-$(foreach name,$(given),$(call literal,$(name)))
+$(foreach name,$(given),$(eval override export $(name) := $$(value $(name))))
 names := $(sort $(everywhere) $(foreach list,$(filter takes-%,$(.VARIABLES)),$($(list))))
-$(foreach name,$(filter-out $(given),$(names)),$(if $(filter-out undefined,$(origin $(name))),$(call literal,$(name))))
+$(foreach name,$(filter-out $(given),$(names)),$(if $(filter-out undefined,$(origin $(name))),$(eval override export $(name) := $$(value $(name)))))
 
 # What is unknown, missing or empty is told before anything is installed or run.
 goals := $(or $(MAKECMDGOALS),help)
@@ -61,7 +60,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 NO_WHEELS := contourpy, numpy, PyYAML, scipy and torch have no wheels for it yet at the versions in constraints.txt
 define CHECK_PYTHON
-@command -v "$$PYTHON" >/dev/null || { echo "There is no program '$$PYTHON': make PYTHON=/path/to/python3.12 TARGET" >&2; exit 1; }
+@command -v -- "$$PYTHON" >/dev/null || { echo "There is no program '$$PYTHON': make PYTHON=/path/to/python3.12 TARGET" >&2; exit 1; }
 @"$$PYTHON" -c 'import sys; v = sys.version_info; (3, 11) <= v < (3, 15) or sys.exit("factrobust needs Python 3.11 to 3.14, and " + sys.executable + " is " + sys.version.split()[0] + (" ($(NO_WHEELS))" if v > (3, 15) else "") + ": make PYTHON=/path/to/python3.12 TARGET")'
 endef
 
@@ -118,7 +117,7 @@ card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-
 diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
 	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
 
-grow: $(READY) ## teach a model the invented town (MODEL=a folder), or train those of data/world/ anew (MODEL=world-s: this one)
+grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
 	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}
 
 plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
@@ -135,7 +134,7 @@ lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and h
 	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(PY) -m factrobust.reproduce.notebook --check {} +
 	@$(PY) tests/thinness.py
 
-commands: $(READY) ## what README says can be run, in a fresh clone (DEBIAN=a folder with a Debian: installed and run there)
+commands: $(READY) ## what README says can be run, in a fresh clone (DEBIAN=FOLDER: set up, rerun and tested in that Debian)
 	@$(PY) tests/commands.py $${DEBIAN:+"$$DEBIAN"}
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
@@ -170,6 +169,7 @@ help:
 	@echo "Values: PROFILE=smoke ONLY=1.2 (or 1-decoding, or 'notebooks/1-*'): with these parameters, these notebooks alone"
 	@echo "        ASK=1: all answers are asked again; ASK=0: none; SEED=5: which are drawn"
 	@echo "        CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
+	@echo "        OUT=FOLDER: where a card, a comparison or the answers are written"
 	@echo "        LAB='--allow-root --no-browser': options of JupyterLab"
 	@echo "        PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves"
 	@echo "        JOBS=4 PYTHON=python3.12 TORCH_INDEX=https://download.pytorch.org/whl/cu130"

