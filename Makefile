@@ -86,7 +86,8 @@ build/book.ready: $(READY)
 # ---- targets -------------------------------------------------------------------------------------
 ##@ To read, to learn and to rerun the study
 
-LAB_HERE = -m jupyterlab --ServerApp.root_dir=. $$LAB notebooks/0-start-here.ipynb
+# At the root, so that pictures show and links lead on; with a browser or without, it opens the first notebook.
+LAB_HERE = -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/0-start-here.ipynb $$LAB
 
 read: .venv-read/.ready ## JupyterLab on the first notebook, to read and to learn with: no models (LAB='--no-browser')
 	@set -f; .venv-read/bin/python $(LAB_HERE)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 LOG = Path("build/pip.log")
 WORK = Path("build/pip")  # where pip puts what it downloads
 SHOW_SECONDS = 5  # between two lines of progress
+SHOWN_WIDTH = 80  # of a line of pip's that is shown as it is
 SHOWN = 20  # of pip's last lines when it fails
 
 # PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for the
@@ -179,7 +180,7 @@ def doing(said: Sequence[str], fetched: float, installed: int) -> str:
             return f"fetching {found[1]} ({found[2]}): {fetched:.0f} MB so far"
         if COLLECTING.match(line):
             return f"looking up {looked_up[-1]}: {len(looked_up)} packages so far"
-    return "pip is starting"
+    return said[-1].strip()[:SHOWN_WIDTH] if said else "pip is starting"
 
 
 def failure(said: Sequence[str]) -> str:
