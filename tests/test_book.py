@@ -97,6 +97,13 @@ def test_the_book_is_built_without_a_link_that_it_needs(book):
     assert "Nairobi" in (book / "notebooks" / "0-start-here.html").read_text(encoding="utf-8")
 
 
+def test_the_pictures_of_all_pages_are_in_the_book(book):
+    folder = book
+    for page in folder.rglob("*.html"):
+        shown = re.findall(r'<img\b[^>]*\bsrc="([^":]+)"', page.read_text(encoding="utf-8"))
+        assert [picture for picture in shown if not (page.parent / picture).exists()] == [], page
+
+
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 @pytest.mark.parametrize(
     "name", ["index", "explorables", "notebooks/glossary", "notebooks/course/week-1"]
