@@ -98,8 +98,7 @@ def test_the_book_is_built_without_a_link_that_it_needs(book):
 
 
 def test_the_pictures_of_all_pages_are_in_the_book(book):
-    folder = book
-    for page in folder.rglob("*.html"):
+    for page in book.rglob("*.html"):
         shown = re.findall(r'<img\b[^>]*\bsrc="([^":]+)"', page.read_text(encoding="utf-8"))
         assert [picture for picture in shown if not (page.parent / picture).exists()] == [], page
 
