@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ SEVERAL = ("LAB", "PLAN")  # hold several options, which spaces part
 SEEN = ("PYTEST_ADDOPTS", "TORCH_INDEX")  # that programs read from the environment themselves
 
 # In the place of Python: notes the words that it is given, and some of its environment.
-RECORDER = """#!{python} -I
+RECORDER = """
 import json, os, sys
 with open("noted", "a") as noted:
     print(json.dumps([*sys.argv[1:], *map(os.environ.get, {seen})]), file=noted)
@@ -44,7 +45,8 @@ def folder(tmp_path):
     for environment in (".venv", ".venv-read"):
         program = tmp_path / environment / "bin" / "python"
         program.parent.mkdir(parents=True)
-        program.write_text(RECORDER.format(python=sys.executable, seen=SEEN))
+        words = shlex.join([sys.executable, "-I", "-c", RECORDER.format(seen=SEEN)])
+        program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         program.chmod(0o755)
         (tmp_path / environment / ".ready").touch()
     return tmp_path
