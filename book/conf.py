@@ -9,7 +9,7 @@ from latex2mathml.converter import convert
 project, author, copyright = "factrobust", "the factrobust authors", "2026, the factrobust authors"
 extensions = ["myst_nb", "sphinx_copybutton"]
 nb_execution_mode = "off"  # notebooks hold their results
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath", "amsmath", "html_image"]
 myst_heading_anchors = 2
 exclude_patterns = ["_extra"]
 html_theme, html_title = "sphinx_book_theme", "factrobust"

@@ -3,6 +3,11 @@
 `make commands` runs them in a fresh clone of the last commit, in build/commands, with the environment
 that is there already. What takes an hour or changes the environment is run elsewhere, see ELSEWHERE.
 Each command must end as it says: well, or with its one sentence. About fifteen minutes on two cores.
+
+`make commands DEBIAN=FOLDER` sets up, reruns and tests a fresh clone in another system instead: that of
+FOLDER, such as a Debian with a newer Python. As root, once:
+
+    debootstrap --variant=minbase --include=python3-venv,python3-pip,make,git,ca-certificates sid FOLDER
 """
 
 import os
@@ -42,45 +47,48 @@ class Command(NamedTuple):
     prints: str = ""
 
 
-def reproduce(what: str, only: str = "") -> str:
-    return f"make reproduce {what}" + (f" ONLY='notebooks/{only}'" if only else "")
+def reproduce(only: str, what: str = "") -> str:
+    return f"make reproduce ONLY='{only}' {what}".rstrip()
 
 
 COMMANDS = [
-    Command("make help", prints="reproduce"),
+    Command("make help", prints="For maintainers"),
     *(
         Command(f"make plan PROFILE={name}", prints="calls")
         for name in ("laptop", "smoke", "world", "hub-small", "paper", "mine")
     ),
-    Command(reproduce("PROFILE=smoke"), prints="Notebooks and figures are in build/smoke/."),
-    Command(reproduce("", "0-*"), prints="numbers in"),
-    Command(reproduce("CLUSTER=local WORKERS=2", "0-*"), prints="numbers in"),
+    Command("make reproduce PROFILE=smoke", prints="Notebooks and figures are in build/smoke/."),
+    Command(reproduce("1.2", "SEED=5"), prints="by SEED=5"),
+    Command(reproduce("0-start-here", "ASK=1"), prints="Made anew: 1 notebooks"),
+    Command(reproduce("notebooks/0-*", "CLUSTER=local WORKERS=2"), prints="Made anew: 1 notebooks"),
     *(
-        Command(reproduce("PROFILE=world", only), prints="are in build/world/.")
-        for only in ("1-decoding/1.[1245]*", "2-time/2.2-*", "3-wording/3.2-*", "4-context/4.2-*")
+        Command(reproduce(only, "PROFILE=world"), prints="are in build/world/.")
+        for only in ("notebooks/1-decoding/1.[1245]*", "2.2", "3.2", "4.2")
     ),
-    Command(reproduce("PROFILE=mine", "1-decoding/1.[12]*"), 1, "none of the greedy answers is right"),
-    Command(reproduce("PROFILE=served", "1-decoding/1.1*"), prints="are in build/served/."),
+    Command(reproduce("notebooks/1-decoding/1.[12]*", "PROFILE=mine"), 1, "none of the greedy answers is right"),
+    Command(reproduce("1.1", "PROFILE=served"), prints="are in build/served/."),
     # Without a network, or the account that a gated model needs, it says so in one sentence.
-    Command("HF_HUB_OFFLINE=1 " + reproduce("PROFILE=hub-small", "1-decoding/1.1*"), 1, "from the hub ("),
-    Command(reproduce("PROFILE=papr"), 2, "There is no profile 'papr'"),
-    Command(reproduce("", "nothing*"), 2, "matches 'notebooks/nothing*'"),
+    Command("HF_HUB_OFFLINE=1 " + reproduce("1.1", "PROFILE=hub-small"), 1, "from the hub ("),
+    Command("make reproduce PROFILE=papr", 2, "There is no profile 'papr'"),
+    Command(reproduce("nothing"), 2, "No notebook is called 'nothing': there are "),
+    Command("make reproduce ASK=2", 2, "2 is no share: give a number from 0 to 1"),
     Command("make grow MODEL=world-s", prints="world-s"),
     Command("make grow MODEL=world-x", 2, "world-x"),
     Command("make card MODEL=world-s", prints="are known"),
     Command("make card MODEL=world-x", 2, "no model is called 'world-x'"),
+    Command("make card MODEL='$(touch made)'", 2, "$(touch made)"),
+    Command("make card", 2, "make card needs MODEL: make card MODEL=gemma-3-270m"),
     Command("make diff A=world-s B='world-s~round 2' FAIL_IF='known_drop>0.9'", prints="drop"),
     Command("make answers", prints="answers.csv"),
-    Command("make restore", 0, "answers are in"),
-    Command("make records", 1, "run `make reproduce` first"),  # of all notebooks
-    Command("make replay", prints="numbers in"), Command("make normalise"), Command("make clean"),
-    Command("make course"),
+    Command("make reproduce ASK=0", prints="Made anew: "),
+    Command("make records", prints=" MB, in "),
+    Command("make normalise"), Command("make clean"), Command("make course"),
     # `make read` opens JupyterLab and stays: its environment, and a notebook there.
     Command("make .venv-read/.ready && .venv-read/bin/python -m papermill --cwd notebooks "
             "notebooks/0-start-here.ipynb build/read.ipynb"),
 ]  # fmt: skip
-# By CI; by hand: reproduce whole, bench, constraints (when packages are raised), lab (in a browser).
-ELSEWHERE = {"env", "test", "lint", "reproduce", "bench", "constraints", "lab", "commands"}
+# By CI; by hand: bench, constraints (when packages are raised), lab (in a browser: tests/test_lab.py).
+ELSEWHERE = {"env", "test", "lint", "bench", "constraints", "lab", "commands"}
 ELSEWHERE |= {"read", "book"}  # see above; tests/test_book.py
 
 
@@ -109,17 +117,24 @@ def serve() -> tuple[object, str]:
     return server, f"{server.listening_address}/v1"
 
 
+def outside() -> dict[str, str]:
+    """The environment without what `make commands` itself was given."""
+    given = {"MAKEFLAGS", "MAKELEVEL", "PYTHON", "PROFILE", "JOBS", "DEBIAN", "CONDA_DEFAULT_ENV"}
+    return {name: value for name, value in os.environ.items() if name not in given}
+
+
 def ends_as_it_should(command: Command) -> bool:
     """Run one in the clone and say how it ended; its output is told when that is not as it should be."""
     began = time.monotonic()
     # The clone's files are younger than the environment's stamp.
     words = command.run.replace("make ", "make -o .venv/.ready ", 1)
-    variables = os.environ | {"PYTHONPATH": str(CLONE / "lib"), "CONDA_DEFAULT_ENV": ""}
+    variables = outside() | {"PYTHONPATH": str(CLONE / "lib")}
     how = {"shell": True, "cwd": CLONE, "capture_output": True, "text": True}
     done = subprocess.run(words, env=variables, **how)  # type: ignore[call-overload]
     said = done.stdout + done.stderr
     status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])
     good = status == command.status and command.prints in said and "Traceback" not in said
+    good = good and not (CLONE / "made").exists()
     seconds = time.monotonic() - began
     print(f"{'ok  ' if good else 'FAIL'} {seconds:4.0f} s  {command.run}", flush=True)
     if not good:
@@ -127,7 +142,40 @@ def ends_as_it_should(command: Command) -> bool:
     return good
 
 
-def main() -> None:
+# In a space of its own for what is mounted, which nobody need unmount.
+INSIDE = """
+mount --rbind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" \\
+  env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 ${PIP_CERT:+PIP_CERT="$PIP_CERT"} \\
+  sh -c 'cd "/srv/a clone" && python3 --version && "$@"' sh "$@"
+"""
+
+
+def in_another_system(folder: Path) -> int:
+    """Set up, rerun and test a fresh clone in the system of a folder; how many of these failed."""
+    place = folder / "srv" / "a clone"
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), place], check=True)
+    for name in ("/etc/resolv.conf", "/etc/hosts", os.environ.get("PIP_CERT", "")):
+        if name:  # certificates, where the network has its own
+            (folder / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(name, folder / name[1:])
+    failed = 0
+    for target in ("env", "reproduce", "test"):
+        began = time.monotonic()
+        command = ["unshare", "--mount", "sh", "-c", INSIDE, str(folder), "make", target]
+        status = subprocess.run(command, env=outside()).returncode
+        seconds = time.monotonic() - began
+        print(
+            f"{'FAIL' if status else 'ok  '} {seconds:4.0f} s  make {target} in {folder}",
+            flush=True,
+        )
+        failed += bool(status)
+    return failed
+
+
+def main(debian: str = "") -> None:
+    if debian:
+        sys.exit(in_another_system(Path(debian).resolve(strict=True)))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
     run = {word for command in COMMANDS for word in re.findall(r"make ([a-z]+)", command.run)}
@@ -141,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import runpy
+import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -272,3 +273,14 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         return file
 
     return put
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's chromium, or the system's, driven by playwright; what is missing skips a test and is named."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in 'book'")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -23,7 +23,6 @@ NO_WORLD = pytest.mark.skipif(
 )
 NAMES = ("temperature", "years", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def module(name):
@@ -48,15 +47,6 @@ def book(tmp_path_factory):
     folder = tmp_path_factory.mktemp("book")
     assert module("build").main(folder) == 0  # with a warning it is 1
     return folder / "html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in 'book'")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        yield running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @contextmanager
@@ -105,6 +95,12 @@ def test_the_book_is_built_without_a_link_that_it_needs(book):
         assert needed == [], page
     assert (book / "searchindex.js").exists()
     assert "Nairobi" in (book / "notebooks" / "0-start-here.html").read_text(encoding="utf-8")
+
+
+def test_the_pictures_of_all_pages_are_in_the_book(book):
+    for page in book.rglob("*.html"):
+        shown = re.findall(r'<img\b[^>]*\bsrc="([^":]+)"', page.read_text(encoding="utf-8"))
+        assert [picture for picture in shown if not (page.parent / picture).exists()] == [], page
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
