@@ -23,7 +23,6 @@ from filelock import FileLock
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from factrobust import tables
-from factrobust.models import gguf_files
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import CHATS, FORMATS
 from factrobust.models.records import Records, tell
@@ -377,6 +376,8 @@ def loading() -> Iterator[None]:
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """Folder of a GGUF file in parts (`gguf_files.prepare`), made on first use, which is slow. It is named
     after the file's `digest` and transformers, of which another version may read it otherwise."""
+    from factrobust.models import gguf_files  # a replay needs none
+
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "factrobust" / f"{digest}-gguf-transformers-{version('transformers')}"
     if _is_whole(folder):
@@ -516,6 +517,8 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     its files: transformers fills them with random numbers."""
     import torch
 
+    from factrobust.models import gguf_files
+
     with loading():
         options |= {"dtype": getattr(torch, dtype), "output_loading_info": True}
         if Path(where, gguf_files.INDEX).is_file():
@@ -551,6 +554,8 @@ def parameter_count(name: str) -> int:
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters
     import huggingface_hub as hub
+
+    from factrobust.models import gguf_files
 
     weights = find_weights(name)
     if weights.hub:
