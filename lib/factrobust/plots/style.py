@@ -25,7 +25,6 @@ matplotlib.style.use(Path(__file__).with_name("factrobust.mplstyle"))
 SINGLE, DOUBLE = 3.4, 7.0  # widths of one and two columns, inches
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-WINE = "#7A1F5C"  # darker than all others: PURPLE's larger model
 ORANGE, SKY, GREY = "#E69F00", "#56B4E9", "#777777"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
@@ -67,10 +66,11 @@ class Look(NamedTuple):
 PLAIN = Look("0.3")
 # Looks of lines that are no models, so without the embedded models' colours and markers.
 SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
-# One family in two sizes: the larger, the darker.
+# One family in two sizes: the larger, the darker. No other model or series has these colours.
+LILAC, VIOLET = "#A97FC9", "#4F2683"
 SIZES = {
-    "qwen2.5-coder-0.5b-instruct": Look(PURPLE, "^", LINES[1]),
-    "qwen2.5-coder-1.5b-instruct": Look(WINE, "D", LINES[3]),
+    "qwen2.5-coder-0.5b-instruct": Look(LILAC, "^", LINES[1]),
+    "qwen2.5-coder-1.5b-instruct": Look(VIOLET, "D", LINES[3]),
 }
 # Models of part 5's world, in the order of figures: the larger, the darker, and seeds alike.
 PALE, DARK = "#7ACBB0", "#00533C"
