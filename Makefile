@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help read lab reproduce test book answers card diff grow plan env lint commands records normalise course bench constraints clean
+.PHONY: help read lab reproduce test book answers card diff grow plan sizes env lint commands records normalise course bench constraints clean
 
 # ---- what a user gives ---------------------------------------------------------------------------
 # The names that each target takes, and those that it cannot do without, with an example.
@@ -12,8 +12,8 @@ takes-lab       := LAB
 takes-reproduce := PROFILE ONLY ASK SEED CLUSTER WORKERS
 takes-test      := JOBS PYTEST_ADDOPTS
 takes-answers   := OUT
-takes-card      := MODEL DATA OUT
-takes-diff      := A B DATA FAIL_IF OUT
+takes-card      := MODEL DATA ALL OUT
+takes-diff      := A B DATA ALL FAIL_IF OUT
 takes-grow      := MODEL
 takes-plan      := PROFILE PLAN
 takes-lint      := JOBS
@@ -113,16 +113,19 @@ answers: $(READY) ## every recorded question and answer, as parquet and CSV: bui
 ##@ For models and facts of yours
 
 card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
-	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $${OUT:+--out="$$OUT"}
+	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $${ALL:+--all} $${OUT:+--out="$$OUT"}
 
 diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
-	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
+	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $${ALL:+--all} $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
 
 grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
 	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}
 
 plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
 	@set -f; $(PY) -m factrobust.reproduce.plan --profile="$$PROFILE" $$PLAN
+
+sizes: $(READY) ## install two larger models, Qwen2.5-Coder 0.5B and 1.5B (1.6 GB), to ask them yourself
+	@$(PY) install.py "$$($(PY) -c 'import sys; print(sys.prefix)')" sizes
 
 ##@ For maintainers
 
@@ -170,6 +173,7 @@ help:
 	@echo "Values: PROFILE=smoke ONLY=1.2 (or 1-decoding, or 'notebooks/1-*'): with these parameters, these notebooks alone"
 	@echo "        ASK=1: all answers are asked again; ASK=0: none; SEED=5: which are drawn"
 	@echo "        CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
+	@echo "        ALL=1: a card or a comparison asks all facts of DATA, not a sample"
 	@echo "        OUT=FOLDER: where a card, a comparison or the answers are written"
 	@echo "        LAB='--allow-root --no-browser': options of JupyterLab"
 	@echo "        PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves"

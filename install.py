@@ -1,8 +1,8 @@
 """Set up an environment with a line a step, where pip alone would print hundreds.
 
-    python install.py FOLDER (read | models | book | newest)
+    python install.py FOLDER (read | models | book | sizes | newest)
 
-`make env`, `make read` and `make book` run this with the Python that the environment is to have, so it
+`make env`, `make read`, `make book` and `make sizes` run this with the Python that the environment is to have, so it
 uses nothing but the standard library. FOLDER is made if it is none yet; what was made is removed again
 if a step fails. All that pip says is kept in build/pip.log.
 """
@@ -51,6 +51,9 @@ def steps_of(kind: str) -> list[Step]:
         return [Step("JupyterLab and what draws figures", [*PINNED, "-e", "."], 210, 60)]
     if kind == "book":
         return [Step("what the book needs", [*PINNED, "-e", ".[dev,book]"], 60, 10)]
+    if kind == "sizes":
+        weights = [*PINNED, "-e", ".[dev,sizes]"]
+        return [Step("the weights of two larger models, in 28 parts", weights, 1600, 30)]
     everything = "everything else in pyproject.toml"
     if kind == "newest":  # of what pyproject.toml allows
         project = Path("pyproject.toml").read_text(encoding="utf-8")
@@ -72,7 +75,13 @@ def torch(*words: str) -> Step:
     return Step("torch, which computes models", ["--no-deps", *where, *words], 190, 15)
 
 
-DISK = {"read": "0.7 GB", "models": "2.5 GB", "book": "0.2 GB more", "newest": "2.7 GB"}
+DISK = {
+    "read": "0.7 GB",
+    "models": "2.5 GB",
+    "book": "0.2 GB more",
+    "sizes": "3.2 GB more",
+    "newest": "2.7 GB",
+}
 # JupyterLab shows Markdown as pages, and asks nobody for news or updates.
 SETTINGS = {
     "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},

@@ -69,8 +69,9 @@ def popularity(subject: str) -> float:
     return zipf_frequency(re.sub(r"^(the|a|an) ", "", subject), "en")
 
 
-def build() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the facts and the relations as they are written: all columns, sorted."""
+def build(*, left_out: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the facts and the relations as they are written: all columns, sorted. With `left_out`
+    the facts beyond the limits of their relations in their place: no notebook asks them."""
     for package, version in VERSIONS.items():
         if (found := importlib.metadata.version(package)) != version:
             raise FactsError(
@@ -105,11 +106,11 @@ def build() -> tuple[pd.DataFrame, pd.DataFrame]:
     for words in EXEMPLARS:
         if (hit := facts["subject"].str.contains(words)).any():
             raise FactsError(f"{facts[hit].iloc[0]['subject']!r} is a two-shot example; remove it.")
-    return finish(facts, relations), relations.reset_index()
+    return finish(facts, relations, left_out=left_out), relations.reset_index()
 
 
-def finish(facts: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
-    """Add what the other columns determine, keep the most popular rows, sort."""
+def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = False) -> pd.DataFrame:
+    """Add what the other columns determine, keep the most popular rows (or the others), sort."""
     facts["fact_id"] = facts["relation"] + "/" + facts["subject"].map(slug)
     if (twice := facts["fact_id"].duplicated()).any():
         raise FactsError(f"two facts are called {facts['fact_id'][twice].iloc[0]}; remove one.")
@@ -121,7 +122,8 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame) -> pd.DataFrame:
     same = facts.groupby(["relation", "object"]).cumcount()
     facts = facts[(facts["relation"] != "currency") | (same < MAX_SAME_CURRENCY)]
     limit = facts["relation"].map(OTHER_MAX_ROWS).fillna(MAX_ROWS)
-    facts = facts[facts.groupby("relation").cumcount() < limit]
+    popular = facts.groupby("relation").cumcount() < limit
+    facts = facts[~popular if left_out else popular]
     facts["place"] = facts["domain"].map(DOMAINS.index)
     return facts.sort_values(
         ["place", "relation", "popularity", "fact_id"], ascending=[True, True, False, True]

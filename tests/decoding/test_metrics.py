@@ -159,6 +159,24 @@ def test_select_known_draws_by_hash() -> None:
     assert sorted(metrics.select_known(marked[::-1], 1)["fact_id"]) == list("uvx")
 
 
+def test_who_knows_each_fact() -> None:
+    rows = [
+        ("all", 1, 1, 1),
+        ("lost", 0, 1, 0),
+        ("new", 1, 0, 0),
+        ("none", 0, 0, 0),
+        ("two", 1, 0, 1),
+    ]
+    marked = pd.DataFrame(rows, columns=["fact_id", "large", "mid", "small"]).assign(relation="r")
+    marked = marked.melt(["fact_id", "relation"], var_name="model", value_name="exact_match")
+    marked = marked.astype({"exact_match": bool})[::-1]
+    found = metrics.known_by(marked, "large").set_index("fact_id")["known_by"]
+    both = "the largest and others"
+    expected = {"all": both, "lost": "others", "new": "only the largest", "none": "no model"}
+    assert found.to_dict() == expected | {"two": both}
+    assert metrics.known_by(marked, "small").set_index("fact_id")["known_by"]["new"] == "others"
+
+
 def test_mark_detours() -> None:
     known = pd.DataFrame({"model": "m", "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
     forms = pd.DataFrame(

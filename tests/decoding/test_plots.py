@@ -21,6 +21,36 @@ def test_known_shares(check, intervals, models, shows, rows):
     shows(axis, pd.concat([by_domain, by_type]), "mean")
 
 
+def test_known_by_relation_has_a_panel_a_domain_and_its_own_rows(
+    check, intervals, models, shows, rows
+):
+    arts = intervals(model=models, domain=["arts"], relation=["author", "film_year"])
+    places = intervals(model=models, domain=["geography"], relation=["capital"])
+    fig = check(plots.known_by_relation(pd.concat([arts, places])), axes=2)
+    assert [axis.get_title() for axis in fig.axes] == ["geography", "arts"]
+    assert [rows(axis) for axis in fig.axes] == [
+        ["capital"],
+        ["film year", "author"],
+    ]  # the best first
+    shows(fig.axes[0], places, "mean")
+    shows(fig.axes[1], arts, "mean")
+
+
+def test_who_knows_stacks_what_no_model_knows_at_the_right(check, rows, entries):
+    kinds = ["the largest and others", "only the largest", "others", "no model"]
+    shares = {"author": [0.1, 0.3, 0.2, 0.4], "capital": [0.6, 0.2, 0.1, 0.1]}
+    table = [
+        (relation, *pair) for relation, of in shares.items() for pair in zip(kinds, of, strict=True)
+    ]
+    fig = check(plots.who_knows(pd.DataFrame(table, columns=["relation", "kind", "mean"])), axes=1)
+    [axis] = fig.axes
+    assert rows(axis) == ["capital", "author"]
+    assert entries(fig) == kinds
+    bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(4, 2, 4)
+    assert bars[:, 1, 2] == pytest.approx(shares["author"])
+    assert bars[:, 0, 0] == pytest.approx([0, 0.6, 0.8, 0.9])
+
+
 def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
     one = pd.DataFrame({"bin": [0.9, 0.8, 0.5, 0.4, 0.3, 0.0, 0.9], "n": 50})
     one["correct"] = [True] * 4 + [False] * 3

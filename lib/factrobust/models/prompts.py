@@ -66,6 +66,11 @@ CHATS = {
         "Face<|im_end|>\n<|im_start|>user\n",
         "<|im_end|>\n<|im_start|>assistant\n",
     ),
+    "qwen": (
+        "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful "
+        "assistant.<|im_end|>\n<|im_start|>user\n",
+        "<|im_end|>\n<|im_start|>assistant\n",
+    ),
     "world": ("<|user|>", "<|assistant|>"),  # of the models that are grown here
     "zephyr": ("<|user|>\n", "</s>\n<|assistant|>\n"),
 }

@@ -248,7 +248,7 @@ def stacks(
         for value, fill in fills.items():
             drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], color=fill)
             texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
-            ink = "white" if fill == style.BLUE else "black"
+            ink = "white" if fill in (style.BLUE, style.VIOLET) else "black"
             axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
         style.shares(axis, "x")
         axis.set_xlim(0, 1)

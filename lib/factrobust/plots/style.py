@@ -66,6 +66,12 @@ class Look(NamedTuple):
 PLAIN = Look("0.3")
 # Looks of lines that are no models, so without the embedded models' colours and markers.
 SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
+# One family in two sizes: the larger, the darker. No other model or series has these colours.
+LILAC, VIOLET = "#A97FC9", "#4F2683"
+SIZES = {
+    "qwen2.5-coder-0.5b-instruct": Look(LILAC, "^", LINES[1]),
+    "qwen2.5-coder-1.5b-instruct": Look(VIOLET, "D", LINES[3]),
+}
 # Models of part 5's world, in the order of figures: the larger, the darker, and seeds alike.
 PALE, DARK = "#7ACBB0", "#00533C"
 WORLD = {
@@ -86,13 +92,14 @@ WORLD = {
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: MODELS, those of WORLD, others by name.
+    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by name.
     Others get one from a checksum of the name, never an embedded model's, or the next free one
     where two of a figure would share it. Beyond seven colours repeat, with another marker."""
-    names = in_order(sorted(set(models)), (*MODELS, *WORLD))
+    fixed = SIZES | WORLD
+    names = in_order(sorted(set(models)), (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD))
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     free = len(COLOURS) - EMBEDDED
-    for name in (name for name in names if name not in {*MODELS, *WORLD}):
+    for name in (name for name in names if name not in {*MODELS, *fixed}):
         start = zlib.crc32(name.encode())
         around = (EMBEDDED + (start + k) % free for k in range(free))
         further = itertools.chain(around, itertools.count(len(COLOURS)))
@@ -101,7 +108,7 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
         name: Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
         for name, k in slots.items()
     }
-    return {name: (WORLD | others)[name] for name in names}
+    return {name: (fixed | others)[name] for name in names}
 
 
 def series(names: Iterable[str]) -> dict[str, Look]:

@@ -1,0 +1,53 @@
+"""Which prompt format finds most of what a model knows: data/formats.csv.
+
+    python data/measure_formats.py
+
+The models are asked facts that no notebook asks: those that data/build_facts.py leaves out, since
+their relations have enough. So no format is chosen by the facts on which it is judged later. An
+answer is right in its first words (`exact`: it ends before the format's stop, and is the name), or
+anywhere in its tokens (`contains`).
+"""
+
+import sys
+
+import build_facts
+import pandas as pd
+
+from factrobust import load_model, statistics
+from factrobust.datasets import facts
+from factrobust.decoding import metrics, probe
+from factrobust.models.prompts import FORMATS
+from factrobust.paths import DATA
+
+MODELS = ("qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct")
+DATED = "dated-few-shot"  # its examples have dates, and these questions have none
+PER_RELATION = 5
+TOKENS = 12
+
+
+def asked() -> pd.DataFrame:
+    """The most popular of the facts left out, at most PER_RELATION of a relation, with questions."""
+    left_out, _ = build_facts.build(left_out=True)
+    return facts.questions(left_out.groupby("relation").head(PER_RELATION))
+
+
+def measure(names: tuple[str, ...] = MODELS) -> pd.DataFrame:
+    """A row a model and format, with shares of right answers and intervals over relations."""
+    questions, tables = asked(), []
+    for name in names:
+        model = load_model(name)
+        for prompt_format, form in FORMATS.items():
+            if prompt_format == DATED or (form.chat and not model.chat):
+                continue
+            how = {"max_new_tokens": TOKENS, "temperatures": (), "prompt_format": prompt_format}
+            tables.append(metrics.mark_greedy(probe.greedy(model, questions, **how)))
+            share = tables[-1][["exact_match", "contains"]].mean().round(3).to_dict()
+            print(name, prompt_format, share, file=sys.stderr, flush=True)
+    marked = pd.concat(tables).rename(columns={"exact_match": "exact"})
+    values = ["exact", "contains"]
+    by = ["model", "prompt_format", "measure"]
+    return statistics.interval_table(marked, by, values, "fact_id", cluster="relation", n_boot=2000)
+
+
+if __name__ == "__main__":
+    measure().to_csv(DATA / "formats.csv", index=False, float_format="%.3f", lineterminator="\n")
