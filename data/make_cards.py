@@ -1,4 +1,4 @@
-"""What `make card`, `make diff` and `make answers` run; `committed` makes the cards of data/cards anew.
+"""What `make card`, `make diff` and `make answers` run.
 
 The exit status is 1 if the condition of --fail-if holds, 2, with one sentence, for what cannot be done,
 and 130 after Ctrl-C.
@@ -15,7 +15,6 @@ NEEDED = {
     "card": (1, "make card MODEL=NAME"),
     "diff": (2, "make diff A=NAME B=NAME"),
     "answers": (0, "make answers"),
-    "committed": (0, "python data/make_cards.py committed"),
 }
 TRACEBACK = Path("build/failed/make-cards.txt")
 
@@ -52,10 +51,8 @@ def run(given: Any) -> None:
         make_card(given)
     elif given.command == "diff":
         make_diff(given)
-    elif given.command == "answers":
-        print(*write_answers(Path(given.out or "build/answers")), sep="\n")
     else:
-        make_committed(Path(given.out or "data/cards"))
+        print(*write_answers(Path(given.out or "build/answers")), sep="\n")
 
 
 def make_card(given: Any) -> None:
@@ -79,18 +76,6 @@ def make_diff(given: Any) -> None:
     print(*found.save(given.out or "build/diffs"), sep="\n")
     if given.fail_if.strip() and found.fails(given.fail_if):
         sys.exit(f"{given.fail_if}: {after} against {before}")
-
-
-def make_committed(folder: Path) -> None:
-    """Write the cards that git holds: those of four models, and that of the taught one, which is asked
-    the facts of the model that it was."""
-    import factrobust
-
-    made = {name: factrobust.card(name) for name in ("gemma-3-270m", "world-s", "world-m")}
-    before, after = "smollm2-135m-instruct", "smollm2-taught"
-    made[before], made[after] = factrobust.diff(before, after)[:2]
-    for name, card in made.items():
-        print(*card.save(folder, name), sep="\n")
 
 
 def write_answers(folder: Path) -> list[Path]:

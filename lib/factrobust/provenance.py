@@ -156,6 +156,15 @@ def _label(path: str | Path) -> str:
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
+def commit() -> str:
+    """The commit of the code that runs now, "+" behind it if something differs from that; "unknown" outside
+    a repository."""
+    found = _git(None)
+    if found["commit"] is None:
+        return "unknown"
+    return found["commit"][:12] + ("+" if found["dirty"] else "")
+
+
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
     # --git-dir: the repository of this folder, and not one that contains it. No optional locks: a

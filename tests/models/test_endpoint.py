@@ -574,6 +574,7 @@ def stored(path: Path) -> int:
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_in_the_middle_what_arrived_is_not_asked_again(server, records, ending):
     """Ctrl-C ends it at once although requests are under way, and loses nothing that arrived."""
+
     def first_twelve(body):
         early = body["prompt"] in server.prompts[:12]
         return echo(body, delay=0.0 if early else 600.0)

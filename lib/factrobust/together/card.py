@@ -28,6 +28,7 @@ from factrobust.models.interface import Model, ModelError
 from factrobust.models.load import GROWN, settings_of
 from factrobust.models.prompts import prompts
 from factrobust.paths import DATA, noted, write_atomically
+from factrobust.provenance import commit
 from factrobust.text import normalise
 from factrobust.time import metrics as timed
 from factrobust.together import spine
@@ -98,6 +99,7 @@ class Card(BaseModel):
 
     schema_version: Literal[1] = 1
     made_by: str = f"factrobust {__version__}"
+    commit: str = ""  # of factrobust's code; "+" behind it where something was not committed
     model: str
     fingerprint: str
     prompt_format: str
@@ -172,13 +174,24 @@ class Card(BaseModel):
         from factrobust.together import page
 
         name, folder = name or self.stem, Path(folder).expanduser()
-        written = (self.model_dump_json(indent=1) + "\n").encode()
-        files = {"json": written, "png": page.picture(self)}
-        files |= {"html": page.html(self).encode(), "yaml": page.model_index(self).encode()}
+        made = self._as_committed(DATA / "cards" / f"{name}.json")
+        written = (made.model_dump_json(indent=1) + "\n").encode()
+        files = {"json": written, "png": page.picture(made)}
+        files |= {"html": page.html(made).encode(), "yaml": page.model_index(made).encode()}
         folder.mkdir(parents=True, exist_ok=True)
         for end, content in files.items():
             write_atomically(folder / f"{name}.{end}", content)
         return [folder / f"{name}.{end}" for end in files]
+
+    def _as_committed(self, file: Path) -> Self:
+        """The committed card, if this one differs from it in nothing but the commit that made it: a run that
+        makes the same card again changes no file."""
+        if not file.is_file():
+            return self
+        before = type(self).model_validate_json(file.read_text("utf-8"))
+        told = {"commit", "digest"}
+        same = before.model_dump(exclude=told) == self.model_dump(exclude=told)
+        return before if same else self
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -292,6 +305,7 @@ def card_of(
         )
     made = Card(
         model=model.name,
+        commit=commit(),
         fingerprint=model.fingerprint,
         prompt_format=model.prompt_format,
         prompt=prompts(model, table.head(1))[0],
