@@ -19,6 +19,7 @@ from factrobust.paths import DATA
 from factrobust.tables import FactsError, Loaded
 from factrobust.time import dates as dating
 from factrobust.time.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
+from factrobust.time.others import WORDING, other_objects, other_subjects
 
 FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
@@ -42,6 +43,18 @@ def load_temporal_relations() -> pd.DataFrame:
     """How temporal facts are asked for, indexed by relation: question, prefix. Both hold {subject}
     once and go on after a date ("In 2019, ..."); the object continues the prefix."""
     return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
+
+
+def with_wording(facts: pd.DataFrame) -> pd.DataFrame:
+    """The facts with question and prefix: their own, or else those of their relation."""
+    if "question" in facts:
+        return facts
+    relations = load_temporal_relations()
+    for column in WORDING:
+        pairs = zip(relations.loc[facts["relation"], column], facts["subject"], strict=True)
+        texts = [text.replace("{subject}", subject) for text, subject in pairs]
+        facts = facts.assign(**{column: texts})
+    return facts
 
 
 def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
@@ -327,6 +340,8 @@ def load_named_temporal(
     sampling: str = "balanced",
     n_fine: int | None = None,
     limit: int | None = None,
+    n_others: int = 0,
+    n_subjects: int = 0,
     seed: int = 0,
     **kept: Any,
 ) -> Loaded:
@@ -335,13 +350,16 @@ def load_named_temporal(
     TimeStress brings dates, for other facts they are sampled; both are `thinned` (`sampling`,
     `kept`). `limit` takes a seeded sample of facts, spread evenly over relations. n_fine of them
     (None: all) keep months, days and transitional dates, the others only years that play matches.
+    The facts have their question and prefix, and `n_others` wrong names and `n_subjects` wrong subjects
+    (`time.others`), drawn from all facts of the set.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
     loaded = named.load_set(
         name, lambda path: Loaded(load_temporal_facts(path), {}), _of_world, LOADERS
     )
-    table = sample(loaded.table, limit, seed)
+    every = other_objects(with_wording(loaded.table), n_others, seed=seed)
+    table = sample(other_subjects(every, n_subjects, seed=seed), limit, seed)
     sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
     sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
     sampled = dating.thinned(sampled, sampling=sampling, **kept)
