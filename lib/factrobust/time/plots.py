@@ -92,3 +92,14 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     hollow = blocks.key("transitional dates", marker="o", mfc="white", ls="")
     handles = [*blocks.keys(looks, ls=""), hollow, *blocks.patches({"validity": "0.9"})]
     return blocks.legend(fig, handles)
+
+
+def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
+    """Figure 7: a value of models by their number of parameters, on a log axis. `table`: intervals
+    by model, parameters and kind ("instruction-tuned" is hollow); `value` is the label of y."""
+    fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
+    looks = style.looks(table["model"])
+    table = table.assign(hollow=table["kind"] == "instruction-tuned")
+    blocks.dots(axis, table, table["parameters"], looks, elinewidth=0.9)
+    blocks.log_axis(axis, table["parameters"])
+    return blocks.legend(fig, blocks.keys(looks, table, ls=""))
