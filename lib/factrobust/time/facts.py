@@ -1,7 +1,7 @@
 """Temporal facts (subject, relation, object, start, end), their questions and counts; holders of
 offices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -340,6 +340,7 @@ def load_named_temporal(
     sampling: str = "balanced",
     n_fine: int | None = None,
     limit: int | None = None,
+    fact_ids: Collection[str] | None = None,
     n_others: int = 0,
     n_subjects: int = 0,
     seed: int = 0,
@@ -348,7 +349,8 @@ def load_named_temporal(
     """Return temporal facts (`schemas.TemporalFacts`) and the dates to ask about them with.
 
     TimeStress brings dates, for other facts they are sampled; both are `thinned` (`sampling`,
-    `kept`). `limit` takes a seeded sample of facts, spread evenly over relations. n_fine of them
+    `kept`). `limit` takes a seeded sample of facts, of `fact_ids` where these are named, spread evenly
+    over relations. n_fine of them
     (None: all) keep months, days and transitional dates, the others only years that play matches.
     The facts have their question and prefix, and `n_others` wrong names and `n_subjects` wrong subjects
     (`time.others`), drawn from all facts of the set.
@@ -359,7 +361,9 @@ def load_named_temporal(
         name, lambda path: Loaded(load_temporal_facts(path), {}), _of_world, LOADERS
     )
     every = other_objects(with_wording(loaded.table), n_others, seed=seed)
-    table = sample(other_subjects(every, n_subjects, seed=seed), limit, seed)
+    every = other_subjects(every, n_subjects, seed=seed)
+    named_facts = every if fact_ids is None else every[every["fact_id"].isin(fact_ids)]
+    table = sample(named_facts.reset_index(drop=True), limit, seed)
     sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
     sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
     sampled = dating.thinned(sampled, sampling=sampling, **kept)

@@ -1,6 +1,6 @@
 """How a notebook of part 2 starts: study = time.Study(models=models, data=data, ...)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from factrobust.time.others import of_all_subjects
 class Study(study.Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each of `formats`.
 
-    `n_facts` facts are asked at the year, `n_fine` of them (None: all) at the month and the day, too;
+    `n_facts` facts, of `fact_ids` where these are named, are asked at the year, `n_fine` of them (None: all) at the month and the day, too;
     n_correct and n_incorrect thin the dates (`time.dates.thinned`). Beside each object `n_others` wrong
     names are scored; for `crossed`, after the questions of `n_subjects` wrong subjects, too. `seed` draws
     facts, names, subjects and dates. With `tuned`, only models with a chat template are asked
@@ -33,6 +33,7 @@ class Study(study.Study):
         data: str,
         n_facts: int | None = None,
         n_fine: int | None = None,
+        fact_ids: Collection[str] | None = None,
         n_correct: int,
         n_incorrect: int,
         n_others: int | None = None,
@@ -66,6 +67,7 @@ class Study(study.Study):
         self.facts, _, self.dates = facts.load_named_temporal(
             data,
             limit=n_facts,
+            fact_ids=fact_ids,
             n_fine=n_fine,
             n_correct=n_correct,
             n_incorrect=n_incorrect,
