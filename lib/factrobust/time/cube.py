@@ -105,3 +105,9 @@ def leads(corners: pd.DataFrame, null: Sequence[str] = tuple(CORNERS.values())[1
     wide = corners.pivot(index=by, columns="corner", values="value")
     table = pd.concat({name: wide["own"] - wide[name] for name in null}, names=["null"])
     return table.rename("value").reset_index()[[*by, "null", "value"]]
+
+
+def bars(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
+    """The `effects` of scores in nats: a row a fact and effect, and a value of `split`."""
+    table = effects(corners(measured(scores, split)))
+    return table[table["measure"] == "nats"].drop(columns="measure").reset_index(drop=True)
