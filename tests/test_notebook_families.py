@@ -30,6 +30,9 @@ def scored(model, statements, prompt_format):
     table = statements[columns].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
+    if "asked_of" in table:  # under wrong subjects there is only noise
+        noise = -((table["year"] * 7919) % 13).astype(float)
+        table["logprob"] = table["logprob"].where(table["asked_of"] == 0, noise)
     table["other_logprobs"] = [[-float(year % 7)] * 2 for year in table["year"]]
     return table.assign(n_tokens=1)
 

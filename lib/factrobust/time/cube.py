@@ -21,6 +21,7 @@ CORNERS = {  # of the cube: (right subject, right name)
     (False, True): "other subjects",
     (False, False): "both other",
 }
+ORDER = [*CORNERS.values()]
 EFFECTS = ("the date", "the name's era", "the subject's era", "the fact")
 
 
@@ -92,17 +93,17 @@ def effects(corners: pd.DataFrame) -> pd.DataFrame:
     fact v(1, 1) - v(1, 0) - v(0, 1) + v(0, 0), the interaction of the three.
     """
     by = [name for name in corners if name not in ("corner", "value")]
-    wide = corners.pivot(index=by, columns="corner", values="value")
-    own, names, subjects, both = (wide[name] for name in CORNERS.values())
+    wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
+    own, names, subjects, both = (wide[name] for name in ORDER)
     parts = [both, subjects - both, names - both, own - names - subjects + both]
     table = pd.concat(dict(zip(EFFECTS, parts, strict=True)), names=["effect"])
     return table.rename("value").reset_index()[[*by, "effect", "value"]]
 
 
-def leads(corners: pd.DataFrame, null: Sequence[str] = tuple(CORNERS.values())[1:]) -> pd.DataFrame:
+def leads(corners: pd.DataFrame, null: Sequence[str] = ORDER[1:]) -> pd.DataFrame:
     """The own value minus each null of it, another corner: a row a fact, measure and `null`."""
     by = [name for name in corners if name not in ("corner", "value")]
-    wide = corners.pivot(index=by, columns="corner", values="value")
+    wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
     table = pd.concat({name: wide["own"] - wide[name] for name in null}, names=["null"])
     return table.rename("value").reset_index()[[*by, "null", "value"]]
 
