@@ -66,9 +66,9 @@ def _beaten(inside: np.ndarray, outside: np.ndarray) -> list[tuple[float, ...]]:
     """asked_of, name and MEASURES of scores [date, subject, name]; none without a date on a side."""
     if not len(inside) * len(outside):
         return []
-    won = inside[:, None] > outside
+    won = np.greater(inside[:, None], outside).astype(float)
     nats = inside.mean(axis=0) - outside.mean(axis=0)
-    rates, robust = won.mean(axis=(0, 1)), won.all(axis=(0, 1))
+    rates, robust = won.mean(axis=(0, 1)), won.min(axis=(0, 1))
     return [(*place, nats[place], rates[place], robust[place]) for place in np.ndindex(nats.shape)]
 
 

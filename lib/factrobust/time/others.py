@@ -5,7 +5,8 @@ does not depend on the facts' order. Names that differ in case, accents or marks
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -13,20 +14,23 @@ from factrobust.draws import hash64
 from factrobust.text import normalise
 
 WORDING = ["question", "prefix"]
+Spellings = dict[str, set[str]]  # of an object, or of all objects of a subject
 
 
 def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
     """`schemas.TemporalFacts` with a column `others`: n objects of other facts of the relation, or
     fewer. Never one that the fact's subject has in this relation, nor its alias."""
-    owned = _owned(facts)
-    spelled: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for fact in facts.itertuples():
-        spelled[fact.relation][fact.object] |= _names(fact)
+    rows = facts.to_dict("records")
+    owned = _owned(rows)
+    spelled: dict[str, Spellings] = defaultdict(lambda: defaultdict(set))
+    for fact in rows:
+        spelled[fact["relation"]][fact["object"]] |= _names(fact)
     drawn = []
-    for fact in facts.itertuples():
-        right = owned[fact.relation, fact.subject]
-        free = [name for name, names in spelled[fact.relation].items() if not names & right]
-        drawn.append(_by_lot(free, n, seed, fact.fact_id))
+    for fact in rows:
+        right = owned[fact["relation"]][fact["subject"]]
+        names = spelled[fact["relation"]].items()
+        free = [name for name, spellings in names if not spellings & right]
+        drawn.append(_by_lot(free, n, seed, fact["fact_id"]))
     return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
 
 
@@ -34,23 +38,27 @@ def other_subjects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFram
     """Facts with `others` and their wording, with two more columns: `other_subjects`, n other subjects
     of the relation (or fewer), and `other_wording`, the question and prefix of each. None of them has
     the fact's object or one of its `others` in this relation, under no alias."""
-    owned = _owned(facts)
-    wording = facts.drop_duplicates(["relation", "subject"]).set_index(["relation", "subject"])
-    wording = wording[WORDING].apply(tuple, axis=1)
-    drawn = []
-    for fact in facts.itertuples():
-        names = _names(fact) | set(map(normalise, fact.others))
+    rows = facts.to_dict("records")
+    owned = _owned(rows)
+    wording: dict[tuple[str, str], tuple[str, ...]] = {}
+    for fact in rows:
+        asked = tuple(fact[column] for column in WORDING)
+        wording.setdefault((fact["relation"], fact["subject"]), asked)
+    drawn, questions = [], []
+    for fact in rows:
+        names = _names(fact) | set(map(normalise, fact["others"]))
+        subjects = owned[fact["relation"]].items()
         free = [
             subject
-            for subject in wording[fact.relation].index
-            if subject != fact.subject and not names & owned[fact.relation, subject]
+            for subject, objects in subjects
+            if subject != fact["subject"] and not names & objects
         ]
-        drawn.append(_by_lot(free, n, seed, fact.fact_id))
-    pairs = zip(facts["relation"], drawn, strict=True)
-    asked = [[wording[relation, subject] for subject in subjects] for relation, subjects in pairs]
+        chosen = _by_lot(free, n, seed, fact["fact_id"])
+        drawn.append(chosen)
+        questions.append([wording[fact["relation"], subject] for subject in chosen])
     return facts.assign(
         other_subjects=pd.Series(drawn, index=facts.index, dtype=object),
-        other_wording=pd.Series(asked, index=facts.index, dtype=object),
+        other_wording=pd.Series(questions, index=facts.index, dtype=object),
     )
 
 
@@ -66,18 +74,18 @@ def of_all_subjects(facts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _names(fact: object) -> set[str]:
+def _names(fact: Mapping[Any, Any]) -> set[str]:
     """A fact's object in every spelling."""
-    return {normalise(name) for name in (fact.object, *fact.aliases)}  # type: ignore[attr-defined]
+    return {normalise(name) for name in (fact["object"], *fact["aliases"])}
 
 
-def _owned(facts: pd.DataFrame) -> dict[tuple[str, str], set[str]]:
-    """The objects of each relation and subject in every spelling."""
-    owned: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for fact in facts.itertuples():
-        owned[fact.relation, fact.subject] |= _names(fact)
+def _owned(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Spellings]:
+    """The objects of each relation and subject, in every spelling."""
+    owned: dict[str, Spellings] = defaultdict(lambda: defaultdict(set))
+    for fact in rows:
+        owned[fact["relation"]][fact["subject"]] |= _names(fact)
     return owned
 
 
-def _by_lot(names: Iterable[str], n: int, seed: int, fact: str) -> list[str]:
+def _by_lot(names: Sequence[str], n: int, seed: int, fact: str) -> list[str]:
     return sorted(names, key=lambda name: hash64(f"{seed}/{fact}/{name}"))[:n]
