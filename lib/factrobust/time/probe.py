@@ -1,6 +1,6 @@
 """Part 2: how probable is a fact's object after a question with a date? A date makes some answers
 likelier whatever is asked. So (ours) wrong names are scored after the same question, and all names
-after the question of wrong subjects (`time.others`)."""
+after the question of wrong subjects (`time.facts.other_subjects`)."""
 
 import numpy as np
 import pandas as pd
@@ -8,14 +8,13 @@ import pandas as pd
 from factrobust.models.interface import Model
 from factrobust.models.prompts import FORMATS, as_asked, prompts
 from factrobust.time.dates import COLUMNS, verbalise
-from factrobust.time.facts import with_wording
-from factrobust.time.others import WORDING
+from factrobust.time.facts import WORDING, with_wording
 
 
 def statements(facts: pd.DataFrame, dates: pd.DataFrame) -> pd.DataFrame:
     """`schemas.Dates` of facts with what is asked: `schemas.Statements`, and `others`. The date stands
     before question and prefix: "In December 2019, who was the head of state of Sri Lanka?" (paper 2,
-    3.1, appendix E). A fact of `time.others.of_all_subjects` is asked once a subject."""
+    3.1, appendix E). A fact of `time.facts.of_all_subjects` is asked once a subject."""
     facts = with_wording(facts)
     columns = ["fact_id", "asked_of", *WORDING, "object", "others"]
     columns = [name for name in columns if name in facts]

@@ -10,7 +10,6 @@ from factrobust import schemas, study
 from factrobust.models.interface import Model, need
 from factrobust.models.records import Records
 from factrobust.time import facts, metrics, probe
-from factrobust.time.others import of_all_subjects
 
 
 class Study(study.Study):
@@ -94,7 +93,7 @@ class Study(study.Study):
         """Scores of the object and the wrong names after the questions of all subjects, at the dates
         that play matches: `schemas.CubeScores`."""
         tested = self.dates[self.dates["label"] != "transitional"]
-        found = self._scored(probe.statements(of_all_subjects(self.facts), tested))
+        found = self._scored(probe.statements(facts.of_all_subjects(self.facts), tested))
         return schemas.CubeScores.validate(found)
 
     @cached_property
