@@ -1,6 +1,7 @@
 """Notebook 2.3 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -42,7 +43,11 @@ def saved(monkeypatch):
     monkeypatch.setattr(study, "load_model", named)
     monkeypatch.setattr(probe, "scored", scored)
     kept = {}
-    monkeypatch.setattr(study, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
+
+    def keep(fig, name, data, **_):
+        kept.update({name: fig, f"{name} data": data})
+
+    monkeypatch.setattr(study, "save_figure", keep)
     monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
     [path] = ROOT.glob("notebooks/2-time/2.3-*.ipynb")
     variables = {"display": lambda *shown: None}
@@ -56,14 +61,14 @@ def saved(monkeypatch):
 
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
-    figures = {name for name in saved if name.startswith("figure")}
+    figures = {name for name in saved if re.fullmatch(r"figure-\d+", name)}
     assert figures == {f"figure-0{n}" for n in (5, 7, 8, 9)}
     [axis] = saved["figure-07"].axes
     rates = {(round(line.get_ydata()[0], 6), line.get_mfc() == "white") for line in axis.lines}
     # Three drift, and win half of their balanced matches; three know, and are drawn hollow.
     assert len(axis.lines) == 6
     assert rates == {(0.5, False), (1.0, True)}
-    shares = saved["table-duels"]
+    shares = saved["figure-09 data"]
     assert set(zip(shares["first"], shares["second"], strict=True)) == {
         (name, f"{name}-it") for name in NAMES[::2]
     }
