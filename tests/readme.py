@@ -22,10 +22,14 @@ NUMBERS = ["mean", "low", "high", "n"]
 QUOTED = """
 1 decoding: FRS (mean over domains), t_b by ten samples a temperature, as in the paper ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'by samples'
 1 decoding: FRS (mean over domains), t_b from the probability of the answer ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'from P_t'
-2 time: win rate, dates given as years ; 2-time/table-win-rate ; precision == 'year'
-2 time: win rate minus that of wrong names ; 2-time/table-win-rate-nulls ; precision == 'year' and null == 'wrong names'
-2 time: win rate minus that of wrong names, wrong years more than 20 years off ; 2-time/table-by-distance ; years == 'over 20'
-2 time: robustness, dates given as years ; 2-time/table-robustness ; precision == 'year'
+2 time: win rate, dates given as years ; 2-time/figure-04 ; measure == 'win rate' and precision == 'year'
+2 time: win rate minus that of wrong names ; 2-time/table-nulls ; measure == 'win rate' and null == 'other names'
+2 time: win rate minus that under wrong subjects ; 2-time/table-nulls ; measure == 'win rate' and null == 'other subjects'
+2 time: what a right date adds to a right name, in nats: any name gains it (the date) ; 2-time/figure-cube ; effect == 'the date'
+2 time: this name gains it under any subject (the name's era) ; 2-time/figure-cube ; effect == "the name's era"
+2 time: any name gains it under this subject (the subject's era) ; 2-time/figure-cube ; effect == "the subject's era"
+2 time: what is left for the fact ; 2-time/figure-cube ; effect == 'the fact'
+2 time: robustness, dates given as years ; 2-time/figure-04 ; measure == 'robustness' and precision == 'year'
 3 wording: right answers to the original questions ; 3-wording/table-correctness ; n > 0
 3 wording: how alike the answers to all wordings are, SCons ; 3-wording/table-consistency ; n > 0
 3 wording: share of the variance made by fact and wording together ; 3-wording/table-latent ; source == 'interaction'

@@ -1,6 +1,7 @@
-"""Notebook 2.5 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
+"""Notebook 2.3 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -24,12 +25,16 @@ def named(name, records):
     return Named(name=name, chat=("<user>", "<model>") if name.endswith(("-it", "-chat")) else None)
 
 
-def scored(model, statements, *, prompt_format):
+def scored(model, statements, prompt_format):
     """Tuned models know: the nearer to the middle of the validity, the likelier. Others only drift."""
-    table = statements[list(probe.COLUMNS)].assign(model=model.name, prompt_format=prompt_format)
+    columns = [name for name in (*probe.COLUMNS, "asked_of") if name in statements]
+    table = statements[columns].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100
     table["logprob"] = -table["alpha"].abs() if model.chat else drift
-    table["other_logprobs"] = [[-float(year % 7)] for year in table["year"]]
+    if "asked_of" in table:  # under wrong subjects there is only noise
+        noise = -((table["year"] * 7919) % 13).astype(float)
+        table["logprob"] = table["logprob"].where(table["asked_of"] == 0, noise)
+    table["other_logprobs"] = [[-float(year % 7)] * 2 for year in table["year"]]
     return table.assign(n_tokens=1)
 
 
@@ -38,32 +43,35 @@ def saved(monkeypatch):
     monkeypatch.setattr(study, "load_model", named)
     monkeypatch.setattr(probe, "scored", scored)
     kept = {}
-    monkeypatch.setattr(study, "save_figure", lambda fig, name, data, **_: kept.update({name: fig}))
+
+    def keep(fig, name, data, **_):
+        kept.update({name: fig, f"{name} data": data})
+
+    monkeypatch.setattr(study, "save_figure", keep)
     monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
-    [path] = ROOT.glob("notebooks/2-time/2.5-*.ipynb")
+    [path] = ROOT.glob("notebooks/2-time/2.3-*.ipynb")
     variables = {"display": lambda *shown: None}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), variables)
         if "parameters" in cell["metadata"].get("tags", []):
-            variables |= {"models": NAMES, "n_facts": 150, "n_fine": 12, "n_boot": 20}
+            variables |= {"models": NAMES, "larger": [], "n_facts": 150, "n_fine": 12}
+            variables |= {"n_larger": 60, "n_boot": 20}
     return {name.removeprefix("2-time/"): what for name, what in kept.items()}
 
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
-    figures = {"figure-07", "figure-07-win-rate", "figure-07-names", "figure-08", "figure-09"}
-    figures |= {"figure-07-grown", "figure-09-grown"}
-    assert figures == {name for name in saved if name.startswith("figure")}
-    rates = saved["table-size"].set_index(["measure", "kind"])["mean"]
-    for measure, drifts in (("global robustness", 0), ("global win rate", 0.5)):
-        assert rates[measure, "pretrained"].tolist() == pytest.approx([drifts] * 3)
-        assert rates[measure, "instruction-tuned"].tolist() == [1] * 3
+    figures = {name for name in saved if re.fullmatch(r"figure-\d+", name)}
+    assert figures == {f"figure-0{n}" for n in (5, 7, 8, 9)}
     [axis] = saved["figure-07"].axes
-    fits = {tuple(line.get_ydata().round(9)) for line in axis.lines[-2:]}
-    assert (len(axis.lines), fits) == (6 + 2, {(0, 0), (1, 1)})  # a point a model, a line a kind
-    shares = saved["table-duels"]
+    rates = {(round(line.get_ydata()[0], 6), line.get_mfc() == "white") for line in axis.lines}
+    # Three drift, and win half of their balanced matches; three know, and are drawn hollow.
+    assert len(axis.lines) == 6
+    assert rates == {(0.5, False), (1.0, True)}
+    shares = saved["figure-09 data"]
     assert set(zip(shares["first"], shares["second"], strict=True)) == {
         (name, f"{name}-it") for name in NAMES[::2]
     }
-    assert (shares["share"] == (shares["outcome"] == "lose")).all()  # the tuned one knows more
+    lost = shares[shares["outcome"] == "lose"]
+    assert lost.loc[lost["metric"] == "robust", "share"].eq(1).all()  # the tuned one knows more
     assert pd.notna(saved["table-popularity"]["low"]).sum() > 0

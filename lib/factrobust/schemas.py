@@ -121,6 +121,13 @@ Scores = _table(
     Dates,
     unique=["model", "prompt_format", "fact_id", "precision", "date"],
 )
+CubeScores = _table(
+    "Scores after the question of the fact's own subject, and of wrong ones (part 2).",
+    "asked_of",
+    Scores,
+    unique=["model", "prompt_format", "fact_id", "precision", "date", "asked_of"],
+    asked_of=_column("whole", "0 for the fact's own subject, 1, 2, ... for its wrong ones", 0),
+)
 HolderScores = _table(
     "log P of an office's holders after the question who held it in a year, once each (part 2).",
     "model chain year term candidate holder true logprob prior",

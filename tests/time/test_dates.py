@@ -338,21 +338,3 @@ def test_dates_in_words():
     words = {"2019": "In 2019", "2019-12-01": "On December 1, 2019"}
     words |= {f"2001-{n:02}": f"In {name} 2001" for n, name in enumerate(calendar.month_name) if n}
     assert {date: dating.verbalise(date) for date in words} == words
-
-
-def test_years_around_the_boundaries_by_hand():
-    rows = [
-        ("f", "Ana", "Lima", "2010-05", "2012-03-01"), ("g", "Bo", "Ica", "2014", "2019-07"),
-        ("h", "Bo", "Ica", "2004", "2008"),  # g's earlier period
-    ]  # fmt: skip
-    columns = ["fact_id", "subject", "object", "start", "end"]
-    facts = pd.DataFrame(rows, columns=columns).assign(relation="club")
-    found = dating.around(facts, 3).groupby(["fact_id", "label"])["year"].agg(list)
-    assert found["f", "correct"] == [2011]
-    assert found["f", "incorrect"] == [2007, 2008, 2009, 2013, 2014, 2015]
-    assert found["g", "correct"] == [2015, 2016, 2017, 2018]
-    assert found["g", "incorrect"] == [2011, 2012, 2013, 2020]  # nobody asks about 2021
-    assert found["h", "incorrect"] == [2001, 2002, 2003, 2009, 2010, 2011]
-    near = dating.around(facts.iloc[[1, 2]], 7).groupby(["fact_id", "label"])["year"].agg(list)
-    assert 2008 not in near["g", "incorrect"]  # correct, or transitional, in the other period
-    assert near["g", "incorrect"][0] == 2009

@@ -337,7 +337,7 @@ def reds(tmp_path: Path) -> Path:
 def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     facts, counts, dates = temporal.load_named_temporal(limit=6, seed=2, **YEARS)
     own = temporal.sample(temporal.load_temporal_facts(), 6, seed=2)
-    pd.testing.assert_frame_equal(facts, own)
+    pd.testing.assert_frame_equal(facts[list(own)], own)
     thin = thinned(sample_dates(own, seed=2), **YEARS).reset_index(drop=True)
     pd.testing.assert_frame_equal(dates, thin)
     assert counts == {}
@@ -489,3 +489,74 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
 def test_a_bad_row_of_timestress(stress, column, value, message):
     with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
         stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})
+
+
+BESIDE = [
+    ("a", "head", "Peru", "Juan", ["J."]),
+    ("b", "head", "Peru", "Rosa", []),
+    ("c", "head", "Chile", "juan", []),
+    ("d", "head", "Chile", "Luz", ["Lucia", "the J."]),
+    ("e", "head", "Cuba", "Fidel", []),
+    ("f", "head", "Cuba", "Raul", []),
+    ("g", "club", "Ana", "Lima", []),
+]
+
+
+@pytest.fixture
+def some_facts() -> pd.DataFrame:
+    table = pd.DataFrame(BESIDE, columns=["fact_id", "relation", "subject", "object", "aliases"])
+    return table.assign(question="who of " + table["subject"] + "?", prefix=table["subject"] + "'s")
+
+
+def test_other_objects_are_never_the_subjects_own(some_facts: pd.DataFrame) -> None:
+    every = temporal.other_objects(some_facts, 9).set_index("fact_id")["others"].map(set)
+    # Chile's juan is spelled like Peru's Juan; of Luz's spellings "the J." is "J." but for the article.
+    assert every[["a", "b"]].tolist() == [{"Fidel", "Raul"}] * 2
+    assert every[["c", "d"]].tolist() == [{"Rosa", "Fidel", "Raul"}] * 2
+    assert every[["e", "g"]].tolist() == [{"Juan", "juan", "Rosa", "Luz"}, set()]
+    two = temporal.other_objects(some_facts[::-1], 2).set_index("fact_id")["others"]
+    assert (two.map(len).sort_index() == [2, 2, 2, 2, 2, 2, 0]).all()
+    again = temporal.other_objects(some_facts, 2, seed=1).set_index("fact_id")["others"]
+    assert two.sort_index().tolist() == temporal.other_objects(some_facts, 2)["others"].tolist()
+    assert any(two[name] != again[name] for name in "abcdef")
+
+
+def test_other_subjects_have_none_of_the_names(some_facts: pd.DataFrame) -> None:
+    named = some_facts.assign(others=[["Fidel"], [], ["Rosa"], [], ["Juan"], ["Luz"], []])
+    drawn = temporal.other_subjects(named, 9).set_index("fact_id")["other_subjects"].map(set)
+    # a: Chile has a juan, Cuba has its wrong name. b: nobody else has a Rosa. c: Peru has a Juan.
+    # d: "the J." is Peru's. e: Peru and Chile have a Juan. f: Chile has its wrong name.
+    assert drawn.tolist() == [set(), {"Chile", "Cuba"}, {"Cuba"}, {"Cuba"}, set(), {"Peru"}, set()]
+    one = temporal.other_subjects(named[::-1], 1)
+    assert (one["other_subjects"].map(len) <= 1).all()
+    assert one.sort_index()["other_subjects"].tolist() == (
+        temporal.other_subjects(named, 1)["other_subjects"].tolist()
+    )
+
+
+def test_a_fact_is_asked_of_all_its_subjects(some_facts: pd.DataFrame) -> None:
+    named = temporal.other_subjects(some_facts.assign(others=[[]] * 7), 2)
+    asked = temporal.of_all_subjects(named)
+    of_b = asked[asked["fact_id"] == "b"].sort_values("asked_of")
+    assert of_b["asked_of"].tolist() == [0, 1, 2]
+    first, second = of_b["other_subjects"].iloc[0]
+    assert {first, second} == {"Chile", "Cuba"}
+    expected = [f"who of {name}?" for name in ("Peru", first, second)]
+    assert of_b["question"].tolist() == expected
+    assert of_b["prefix"].tolist() == [f"{name}'s" for name in ("Peru", first, second)]
+    assert of_b["object"].eq("Rosa").all()
+    assert asked[asked["fact_id"] == "g"]["asked_of"].tolist() == [0]  # nobody else has a club
+
+
+def test_a_fact_has_the_same_others_in_any_sample_of_the_embedded_facts() -> None:
+    how = {"n_others": 2, "n_subjects": 2, "n_correct": 1, "n_incorrect": 1, "n_fine": 1}
+    every = temporal.load_named_temporal(**how).table.set_index("fact_id")
+    few = temporal.load_named_temporal(limit=30, **how).table.set_index("fact_id")
+    columns = ["others", "other_subjects", "other_wording"]
+    assert every[columns].map(len).eq(2).all(axis=None)
+    assert few[columns].equals(every.loc[few.index, columns])
+    assert every["question"].str.endswith("?").all()
+    owned = every.groupby(["relation", "subject"])["object"].agg(set)
+    for fact in every.itertuples():
+        for subject in fact.other_subjects:
+            assert not owned[fact.relation, subject] & {fact.object, *fact.others}

@@ -134,29 +134,6 @@ def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
             assert row.robust == (row.wins == row.matches) == (row.margin > 0)
 
 
-def test_every_match_by_itself() -> None:
-    scores = table([-1, -2], [-2, -3], transitional=[9.0])  # 1900 and 1901 are incorrect
-    found = metrics.match_table(scores).set_index(["correct", "incorrect"])["outcome"].unstack()
-    assert found.index.tolist() == ["1902", "1903"]
-    assert found.values.tolist() == [["won", "won"], ["tied", "won"]]
-    row = cell(metrics.matches(scores))
-    assert (found == "won").to_numpy().sum() == row["wins"]
-    turned = scores.assign(logprob=-scores["logprob"])
-    assert (metrics.match_table(turned)["outcome"] == "lost").sum() == row["wins"]
-
-
-def test_fits_over_size() -> None:
-    rates = pd.DataFrame({"parameters": [10**8, 10**9, 10**10, 10**9, 10**9, 10**8]})
-    rates["mean"] = [0.1, 0.3, 0.5, 0.2, 0.3, 0.1]
-    rates["kind"] = ["pretrained"] * 4 + ["instruction-tuned"] * 2
-    rates["family"] = ["a", "a", "a", "", "a", "a"]
-    table = metrics.size_fits(rates)  # two sizes are no line
-    assert table[["family", "kind"]].values.tolist() == [["a", "pretrained"]]
-    line = table.loc[0, ["slope", "intercept", "smallest", "largest"]].tolist()
-    # 0.1 + 0.2 (log10 of the size - 8)
-    assert line == pytest.approx([0.2, 0.1 - 0.2 * 8, 10**8, 10**10])
-
-
 @pytest.mark.parametrize(("correct", "incorrect"), [(1, 1), (2, 5), (9, 56)])
 def test_chance(correct: int, incorrect: int) -> None:
     # All correct dates first: C! I! of (C + I)! orders.
@@ -246,26 +223,18 @@ def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd
 
 
 BASE = {"a": (0.5, False), "b": (0.9, False), "c": (1.0, True), "e": (0.1, False)}
-BASE |= {"d": (np.nan, None)}
 TUNED = {"a": (0.7, False), "b": (1.0, True), "c": (0.8, False), "d": (1.0, True), "f": (1.0, True)}
 
 
 def test_duels_by_hand() -> None:
-    chat = entered(TUNED, "tuned").assign(prompt_format="chat")
-    table = metrics.duels(chat, entered(BASE, "base"))
-    sides = table[["first", "first_format", "second", "second_format"]].drop_duplicates()
-    assert sides.values.tolist() == [["tuned", "chat", "base", "question"]]
-    outcome = table.pivot(index="fact_id", columns="metric", values="outcome")
-    assert outcome["win_rate"].to_dict() == {"a": "win", "b": "win", "c": "lose"}
-    assert outcome["robust"].to_dict() == {"a": "tie", "b": "win", "c": "lose"}
-
-
-def test_shares_hold_all_outcomes_and_precisions_are_apart() -> None:
-    first = pd.concat([entered(TUNED, "t"), entered(BASE, "t", "day")])
-    second = pd.concat([entered(BASE, "b"), entered(BASE, "b", "day")])
-    shares = metrics.duel_shares(metrics.duels(first, second))
-    shares = shares.set_index(["precision", "metric", "outcome"])
-    counts = shares["count"].unstack()[["win", "tie", "lose"]]
-    assert counts.loc["year"].to_numpy().tolist() == [[1, 1, 1], [2, 0, 1]]  # robust, win_rate
-    assert counts.loc["day"].to_numpy().tolist() == [[0, 4, 0], [0, 4, 0]]
-    assert shares.loc[("year", "win_rate", "win"), ["share", "n"]].tolist() == [2 / 3, 3]
+    both = [entered(TUNED, "t"), entered(BASE, "b"), entered(BASE, "t", "day")]
+    both = pd.concat([*both, entered(BASE, "b", "day"), entered(TUNED, "another")])
+    table = metrics.duels(both.astype({"robust": float}), "t", "b")
+    assert table[["first", "second"]].drop_duplicates().values.tolist() == [["t", "b"]]
+    shares = table.set_index(["precision", "metric", "outcome"])["share"].unstack()
+    shares = shares[["win", "tie", "lose"]]
+    # Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
+    assert shares.loc[("year", "win_rate")].tolist() == pytest.approx([2 / 3, 0, 1 / 3])
+    assert shares.loc[("year", "robust")].tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert shares.loc["day"].to_numpy().tolist() == [[0, 1, 0], [0, 1, 0]]  # also what never was
+    assert table.groupby("precision")["n"].unique().map(list).to_dict() == {"day": [4], "year": [3]}

@@ -2,13 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from factrobust.statistics import interval_table
 from factrobust.time import placebo
@@ -81,8 +78,6 @@ def test_the_p_value_counts_blocks() -> None:
     assert found[["n", "subjects"]].values.tolist() == [[2, 2]] * 2
     assert same[["n", "subjects"]].values.tolist() == [[2, 1]] * 2
     assert found[["validity", "placebo", "mean"]].iloc[0].tolist() == [1, 5 / 8, 3 / 8]
-    parted = placebo.placebo_test(windows(two), facts.assign(relation=["r", "s"]), ["relation"])
-    assert parted.query("relation == 'r'").set_index("measure")[one.columns].equals(one)
 
 
 @pytest.fixture(scope="module")
@@ -142,85 +137,6 @@ def test_knowledge_is_above_its_placebos(facts: pd.DataFrame) -> None:
     assert tested["p"].tolist() == [1 / 10_000] * 2
 
 
-def dated(correct: list[float], incorrect: list[float], **columns: object) -> pd.DataFrame:
-    """The first incorrect date lies before the correct ones, the others after."""
-    rows = [("incorrect", value) for value in incorrect]
-    rows[1:1] = [("correct", value) for value in correct]
-    found = pd.DataFrame(rows, columns=["label", "logprob"])
-    return found.assign(date=[str(1900 + i) for i in found.index], **CELL | columns)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.integers(0, 6), min_size=1, max_size=4),
-    st.lists(st.integers(0, 6), min_size=2, max_size=5),
-    st.integers(1, 2),
-)
-def test_fewer_dates_against_enumeration(good: list[int], bad: list[int], k: int) -> None:
-    scores = dated([float(x) for x in good], [float(x) for x in bad])
-    counted = placebo.by_number_of_dates(scores, [k])
-    ways = [min(good) > max(chosen) for chosen in combinations(bad, k)]
-    assert counted["robust"].tolist() == pytest.approx([np.mean(ways)])
-    assert counted[["n_correct", "n_incorrect"]].values.tolist() == [[len(good), k]]
-
-
-def test_fewer_dates_by_hand() -> None:
-    # Of five incorrect dates one beats the weakest correct one: of k, it is among them in k/5.
-    scores = dated([-1, -3], [-2, -4, -5, -6, -7])
-    counted = placebo.by_number_of_dates(scores, [1, 2, 5])
-    assert counted["robust"].tolist() == pytest.approx([4 / 5, 3 / 5, 0])
-    assert counted["chance"].tolist() == pytest.approx([1 / 3, 1 / 6, 1 / 21])
-    # In order of time -2 | -1 -3 | -4 -5 -6 -7. The blocks -3 -4, -4 -5 and -5 -6 have 3, 2 and 1 of
-    # the five dates outside of them below both of theirs.
-    assert counted["placebo"].tolist() == pytest.approx([6 / 15, (3 + 1) / 30, 0])
-    alone = placebo.by_number_of_dates(dated([-1], [-2, -3]), [1])
-    assert alone[["robust", "placebo"]].fillna(-1).values.tolist() == [[1, -1]]
-    # The facts that have the most dates are kept.
-    one_sided = dated([-1], [-2], fact_id="h")
-    scores = pd.concat([dated([-1], [-2, -3, -4]), dated([-1], [-2, -3], fact_id="g"), one_sided])
-    assert placebo.by_number_of_dates(scores, [1, 3])["fact_id"].unique().tolist() == ["f"]
-    assert placebo.by_number_of_dates(scores, [1])["fact_id"].unique().tolist() == ["f", "g"]
-    assert placebo.by_number_of_dates(dated([], [-1, -2]), [1]).empty
-
-
-# Valid from 2000 to 2004 (five years about 2002.5): two years before, three correct, two after.
-YEARLY = pd.DataFrame({"year": [1980, 1998, 2001, 2002, 2003, 2006, 2012]})
-YEARLY["date"] = YEARLY["year"].astype(str)
-YEARLY["alpha"] = [-4.4, -0.8, -0.2, 0.0, 0.2, 0.8, 2.0]
-YEARLY["years_off"] = [-19.5, -1.5, 0, 0, 0, 1.5, 7.5]
-YEARLY["label"] = ["incorrect"] * 2 + ["correct"] * 3 + ["incorrect"] * 2
-
-
-def yearly(*values: float, **columns: object) -> pd.DataFrame:
-    return YEARLY.assign(**CELL | {"logprob": values, "other_logprobs": [[]] * 7} | columns)
-
-
-def test_incorrect_dates_by_side_and_distance() -> None:
-    table = placebo.beaten(yearly(-9, -2, -1, -2, -3, -1, -8)).sort_values("date")
-    assert table[["date", "side", "years", "won", "drawn"]].values.tolist() == [
-        ["1980", "before", "5 to 20", 1, 0],
-        ["1998", "before", "up to 5", pytest.approx(1 / 3), pytest.approx(1 / 3)],
-        ["2006", "after", "up to 5", 0, pytest.approx(1 / 3)],
-        ["2012", "after", "5 to 20", 1, 0],
-    ]
-    year = matches(yearly(-9, -2, -1, -2, -3, -1, -8)).iloc[0]
-    assert table["won"].mean() == pytest.approx(year["win_rate"])  # each has as many matches
-    without = yearly(*[-1.0] * 7, fact_id="g", label="incorrect")
-    unasked = yearly(*[np.nan] * 7, fact_id="h")
-    both = pd.concat([without, unasked, yearly(*range(7))])
-    assert placebo.beaten(both)["fact_id"].unique().tolist() == ["f"]
-
-
-def test_auc_of_each_boundary() -> None:
-    table = placebo.boundary_auc(yearly(-9, -2, -1, -2, -3, -1, -8))
-    auc = table.set_index("boundary")["auc"]
-    # Before: 1980 loses thrice; 1998 against -1, -2, -3 loses, ties, wins. After: 2006 ties and wins
-    # twice, 2012 loses thrice.
-    assert auc.to_dict() == pytest.approx({"start": (3 + 1.5) / 6, "end": (0.5 + 3) / 6})
-    rising = placebo.boundary_auc(yearly(*range(7))).set_index("boundary")["auc"]
-    assert rising.to_dict() == {"start": 1, "end": 0}
-
-
 FACTS = pd.DataFrame({"fact_id": ["f", "g", "h", "long", "other"], "subject": list("abcde")})
 FACTS["relation"] = ["head"] * 4 + ["club"]
 FACTS["start"] = ["1960", "1971-05", "1981-06-01", "1940", "2001"]
@@ -236,82 +152,114 @@ def test_the_grid_holds_what_began_and_ended_in_it() -> None:
     assert len(grid(FACTS)) == 4 * 24  # every third year from 1950 to 2019
 
 
-def named(own: tuple, *others: tuple, **columns: object) -> pd.DataFrame:
-    """The scores of `yearly`, with wrong names."""
-    table = yearly(*own, **columns)
-    return table.assign(other_logprobs=[list(values) for values in zip(*others, strict=True)])
+LABELS = {
+    1990: "incorrect",
+    2000: "correct",
+    2001: "correct",
+    2003: "transitional",
+    2010: "incorrect",
+}
 
 
-OWN = (-9, -2, -1, -2, -3, -1, -8)  # in 1980 1998 | 2001 2002 2003 | 2006 2012
-ALWAYS = (-2, -2, -1, -1, -1, -2, -2)  # a wrong name that is robust
-NEVER = (-1, -1, -2, -2, -2, -1, -1)
+def asked_of_all(values: dict[int, list[list[float]]], **columns: object) -> pd.DataFrame:
+    """Scores {year: [subject][name]}, the fact's own subject and name first."""
+    rows = []
+    for year, of_subjects in values.items():
+        for place, (first, *others) in enumerate(of_subjects):
+            rows.append((str(year), year, LABELS[year], place, first, others))
+    names = ["date", "year", "label", "asked_of", "logprob", "other_logprobs"]
+    return pd.DataFrame(rows, columns=names).assign(**CELL | columns)
 
 
-def test_a_wrong_name_plays_the_same_matches() -> None:
-    table = placebo.names(named(OWN, ALWAYS, NEVER).sample(frac=1, random_state=3))
-    assert table[["name", "true"]].values.tolist() == [[0, True], [1, False], [2, False]]
-    # -1 wins 1980, 1998, 2012 and ties 2006; -2 and -3 win 1980 and 2012: 7 of 12.
-    assert table["win_rate"].tolist() == pytest.approx([7 / 12, 1, 0])
-    assert table["robust"].tolist() == [0, 1, 0]
-    assert table["win_rate"][0] == matches(yearly(*OWN))["win_rate"][0]
-    # 1.5 nats more in correct years: 0.5 and -0.5 win all four, -1.5 all but 2006.
-    raised = placebo.names(named(OWN, ALWAYS, NEVER), nats=1.5)
-    assert raised["win_rate"].tolist() == pytest.approx([11 / 12, 1, 1])
-    row = placebo.placebo(table).iloc[0]
-    assert row[["placebo_win_rate", "win_rate_difference"]].tolist() == pytest.approx([0.5, 1 / 12])
-    assert placebo.names(yearly(*OWN)).empty  # without wrong names
-    nothing = named(OWN, ALWAYS, NEVER, label="incorrect")
-    assert placebo.names(nothing).empty
-    facts = pd.DataFrame({"fact_id": ["f"], "subject": ["a"]})
-    test = placebo.placebo_test(table, facts).set_index("measure")
-    assert test["p"].tolist() == pytest.approx([2 / 3, 1], abs=0.02)  # one name does better
-    fate = placebo.beaten(named(OWN, ALWAYS, NEVER)).set_index("date")["others_won"]
-    assert fate.to_dict() == dict.fromkeys(["1980", "1998", "2006", "2012"], 0.5)
+HAND = {
+    2000: [[-1.0, -5.0], [-2.0, -4.0]],
+    2001: [[-3.0, -4.0], [-2.0, -4.0]],
+    2003: [[99.0, 99.0], [99.0, 99.0]],
+    1990: [[-2.0, -4.0], [-3.0, -5.0]],
+    2010: [[-6.0, -6.0], [-1.0, -4.0]],
+}
 
 
-def test_the_object_is_known_whatever_the_year() -> None:
-    # In incorrect years the object has -5 on average, the better wrong name -1.
-    row = placebo.knows(named(OWN, ALWAYS, NEVER)).iloc[0]
-    assert (row["lead"], row["known"]) == (-4, False)
-    [lead] = placebo.knows(named((9,) * 7, ALWAYS, NEVER))["lead"]
-    assert lead == 10
-
-
-def test_a_step_is_the_rise_beyond_a_line() -> None:
-    years = np.array([1994, 1995, 1996, 1997, 1998, 2001, 2002, 2003, 2004, 2007, 2008, 2009])
-    inside = (years > 2000) & (years < 2005)
-    off = np.minimum(years - 2000, 0) + np.maximum(years - 2005, 0)
-    table = pd.DataFrame({"year": years, "date": years.astype(str), "years_off": off, **CELL})
-    table["label"] = np.where(inside, "correct", "incorrect")
-    line = -20 + 0.3 * (years - 2000)
-    table["logprob"] = line + 0.25 * inside
-    table["other_logprobs"] = [[a, b] for a, b in zip(line, -line + 2 * inside, strict=True)]
-    found = placebo.steps(table).set_index(["boundary", "name"])["step"]
-    assert found.to_dict() == pytest.approx(
-        {(side, k): nats for side in ("start", "end") for k, nats in enumerate((0.25, 0, 2))}
-    )
-    # Two years on each side are needed: within 1.5 years of a bound there is one.
-    assert set(placebo.steps(table, reach=3)["boundary"]) == {"start", "end"}
-    assert placebo.steps(table, reach=1).empty
-
-
-def test_the_power_of_a_planted_rise() -> None:
-    rng = np.random.default_rng(1)
-    rows = [
-        (f"f{i}", k, k == 0, value) for i in range(60) for k, value in enumerate(rng.normal(size=4))
+def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
+    found = placebo.measured(asked_of_all(HAND).sample(frac=1, random_state=2))
+    # Own: -1 beats -2 and -6, -3 beats -6: three of four; means -2 and -4. Its wrong name: -5 beats
+    # -6, -4 beats -6 and ties with -4: two of four. Wrong subject: -2 beats -3 twice; -4 beats -5 twice.
+    assert found[["asked_of", "name", *placebo.CUBE_MEASURES]].values.tolist() == [
+        [0, 0, 2.0, 3 / 4, 0],
+        [0, 1, 0.5, 2 / 4, 0],
+        [1, 0, 0.0, 2 / 4, 0],
+        [1, 1, 0.5, 2 / 4, 0],
     ]
-    null = pd.DataFrame(rows, columns=["fact_id", "name", "true", "step"]).assign(model="m")
-    facts = pd.DataFrame({"fact_id": null["fact_id"].unique()})
-    facts["subject"] = facts["fact_id"]
-    seen = {}
-    for nats in (0.0, 0.25, 5.0):
-        raised = null.assign(step=null["step"] + nats)
-        seen[nats] = placebo.power(null, raised, facts, "step").iloc[0]
-        # Any wrong name may stand for the object: on average only the rise is left.
-        assert seen[nats]["planted"] == pytest.approx(nats)
-    assert seen[0.0]["power"] < 0.08
-    # The difference of one from the mean of two others has SD sqrt(3/2), its mean over 60 0.158: the
-    # rise is 1.58 standard errors, and P(z > 1.96 - 1.58) = 0.35.
-    assert seen[0.25]["power"] == pytest.approx(0.35, abs=0.12)
-    assert seen[5.0]["power"] == 1
-    assert seen[5.0]["n"] == 60
+    own = asked_of_all(HAND).query("asked_of == 0")
+    assert matches(own)["win_rate"][0] == 3 / 4
+    robust = placebo.measured(asked_of_all({**HAND, 2001: [[-1.5, -4.0], [-2.0, -4.0]]}))
+    assert robust["robust"].tolist() == [1, 0, 0, 0]
+
+
+def test_a_split_sets_the_same_correct_dates_against_some_incorrect_ones() -> None:
+    scores = asked_of_all(HAND)
+    scores["side"] = np.where(scores["year"] < 2000, "before", "after")
+    found = placebo.measured(scores, "side").set_index(["side", "asked_of", "name"])
+    assert found.loc[("before", 0, 0), [*placebo.CUBE_MEASURES]].tolist() == [-2 + 2, 1 / 2, 0]
+    assert found.loc[("after", 0, 0), [*placebo.CUBE_MEASURES]].tolist() == [-2 + 6, 1, 1]
+    both = found.groupby(["asked_of", "name"])["nats"].mean()
+    assert both.tolist() == placebo.measured(scores)["nats"].tolist()
+
+
+def test_what_has_no_cube() -> None:
+    alone = asked_of_all(
+        {year: rows[:1] for year, rows in HAND.items()}, fact_id="no other subject"
+    )
+    bare = asked_of_all(
+        {y: [row[:1] for row in rows] for y, rows in HAND.items()}, fact_id="no other name"
+    )
+    never = asked_of_all(HAND, fact_id="never", label="incorrect")
+    always = asked_of_all(HAND, fact_id="always", label="correct")
+    assert placebo.measured(pd.concat([alone, bare, never, always])).empty
+
+
+def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
+    # Two wrong names and two wrong subjects; correct minus incorrect is the number itself.
+    values = [[1.0, 2.0, 4.0], [8.0, 16.0, 32.0], [64.0, 128.0, 256.0]]
+    zeros = [[0.0] * 3] * 3
+    found = placebo.corners(placebo.measured(asked_of_all({2000: values, 1990: zeros})))
+    nats = found[found["measure"] == "nats"].set_index("corner")["value"]
+    expected = {"own": 1, "other names": 3, "other subjects": 36, "both other": 432 / 4}
+    assert nats.to_dict() == expected
+    parts = placebo.effects(found).query("measure == 'nats'").set_index("effect")["value"]
+    assert parts.to_dict() == {
+        "the date": 108,
+        "the name's era": 36 - 108,
+        "the subject's era": 3 - 108,
+        "the fact": 1 - 3 - 36 + 108,
+    }
+    assert parts.sum() == expected["own"]
+    leads = placebo.leads(found).query("measure == 'nats'").set_index("null")["value"]
+    assert leads.to_dict() == {"other names": -2, "other subjects": -35, "both other": -107}
+
+
+PLANTED = {"the date": 0.5, "the name's era": 0.3, "the subject's era": -0.2, "the fact": 0.7}
+
+
+@pytest.mark.parametrize("effect", PLANTED)
+def test_what_is_planted_is_seen_where_it_is_and_nowhere_else(effect: str) -> None:
+    size = PLANTED[effect]
+    rng = np.random.default_rng(4)
+    bases = rng.normal(size=(3, 3))  # names are likelier here or there, whatever the year
+    parts = []
+    for fact in "abc":
+        values = {}
+        for year, label in LABELS.items():
+            rises = np.zeros((3, 3))
+            where = {
+                "the date": np.s_[:, :],
+                "the name's era": np.s_[:, 0],
+                "the subject's era": np.s_[0, :],
+                "the fact": np.s_[0, 0],
+            }
+            rises[where[effect]] = size * (label == "correct")
+            values[year] = (bases + rises).tolist()
+        parts.append(asked_of_all(values, fact_id=fact))
+    found = placebo.effects(placebo.corners(placebo.measured(pd.concat(parts))))
+    nats = found[found["measure"] == "nats"].groupby("effect")["value"].mean()
+    assert nats.to_dict() == pytest.approx(dict.fromkeys(PLANTED, 0.0) | {effect: size})

@@ -13,10 +13,16 @@ from factrobust import schemas
 from factrobust.models.interface import Job, Model
 from factrobust.time import probe
 
-RELATIONS = pd.DataFrame({
-    "question": ["who led {subject}?", "which club was {subject} in?"],
-    "prefix": ["{subject} was led by", "{subject} was in"],
-}, index=pd.Index(["head", "club"], name="relation"))  # fmt: skip
+WORDING = {
+    "head": {"question": "who led {}?", "prefix": "{} was led by"},
+    "club": {"question": "which club was {} in?", "prefix": "{} was in"},
+}
+
+
+def worded(facts: pd.DataFrame) -> pd.DataFrame:
+    pairs = [*zip(facts["relation"], facts["subject"], strict=True)]
+    texts = {c: [WORDING[r][c].format(s) for r, s in pairs] for c in ("question", "prefix")}
+    return facts.assign(**texts)
 
 
 class YearModel(Model):
@@ -47,7 +53,8 @@ def facts():
         ("head/peru", "Peru", "head", "Juan Rey Sol", "2000", "2004"),
         ("club/ana", "Ana", "club", "Lima", "1990-03-05", "1999-07"),
     ]
-    return pd.DataFrame(rows, columns=["fact_id", "subject", "relation", "object", "start", "end"])
+    columns = ["fact_id", "subject", "relation", "object", "start", "end"]
+    return worded(pd.DataFrame(rows, columns=columns))
 
 
 def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.DataFrame:
@@ -65,7 +72,7 @@ def test_statements(facts):
     dated = {"precision": ["month", "day"], "date": ["1992-02", "1992-02-29"]}
     ana = by_hand(range(1, 3), "club/ana").assign(**dated)
     dates = pd.concat([by_hand(range(2000, 2002)), ana])
-    made = probe.statements(facts, dates, RELATIONS)
+    made = probe.statements(facts, dates)
     assert list(made) == [*dates, "question", "prefix", "object"]
     assert made[["question", "prefix", "object"]].to_numpy().tolist() == [
         ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
@@ -82,16 +89,17 @@ def test_questions_are_the_facts_own_or_those_of_embedded_relations(facts):
     made = probe.statements(own, dates.assign(fact_id=["head/peru", "club/ana"]))
     assert made["question"].tolist() == ["In 2001, who ruled {it}?", "In 2002, whose was Ana?"]
     assert made["prefix"].tolist() == ["In 2001, {it} obeyed", ""]
-    made = probe.statements(facts.assign(relation="head_of_state"), dates)
+    bare = facts.drop(columns=["question", "prefix"])
+    made = probe.statements(bare.assign(relation="head_of_state"), dates)
     assert made["question"][0] == "In 2001, who was the head of state of Peru?"
     with pytest.raises(KeyError, match="king"):
-        probe.statements(facts.assign(relation="king"), by_hand(), RELATIONS)
+        probe.statements(bare.assign(relation="king"), by_hand())
 
 
 def test_scores_by_hand(facts):
     """The likeliest year is 2003; -0.5 is for the last words."""
     model = YearModel(lambda year: -abs(year - 2003.0))
-    scores = probe.scored(model, probe.statements(facts, by_hand(), RELATIONS))
+    scores = probe.scored(model, probe.statements(facts, by_hand()))
     assert list(scores) == [
         *("model", "prompt_format", "fact_id", "precision", "date", "year", "alpha", "years_off"),
         *("label", "logprob", "n_tokens", "other_logprobs"),
@@ -104,7 +112,7 @@ def test_scores_by_hand(facts):
 
 
 def test_prompts_are_what_is_sent(facts):
-    statements = probe.statements(facts, by_hand(range(2001, 2003)), RELATIONS)
+    statements = probe.statements(facts, by_hand(range(2001, 2003)))
     asked, begun = "In 2001, who led Peru?", "In 2001, Peru was led by"
     expected = {
         "prefix": (f"{asked} {begun}", " Juan Rey Sol"),
@@ -129,39 +137,19 @@ def test_object_in_the_question(toy_model):
     answers = {"\nA:": {" Lima": 0.25, " Cusco": 0.75}, " Lima": {" FC": 0.5, " SC": 0.5}}
     model = toy_model(answers | {" FC": {" Lima": 1.0}})
     fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
-    statements = probe.statements(pd.DataFrame([fact]), by_hand(fact_id="f"), RELATIONS)
+    statements = probe.statements(worded(pd.DataFrame([fact])), by_hand(fact_id="f"))
     assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
     scores = probe.scored(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].eq(2).all()
     np.testing.assert_allclose(scores["logprob"], math.log(0.25 * 0.5), atol=1e-6)
 
 
-def test_other_objects_are_never_the_subjects_own():
-    rows = [
-        *(("a", "head", "Peru", "Juan", ["J."]), ("b", "head", "Peru", "Rosa", [])),
-        *(("c", "head", "Chile", "juan", []), ("d", "head", "Chile", "Luz", ["Lucia", "the J."])),
-        *(("e", "head", "Cuba", "Fidel", []), ("f", "head", "Cuba", "Raul", [])),
-        ("g", "club", "Ana", "Lima", []),
-    ]
-    facts = pd.DataFrame(rows, columns=["fact_id", "relation", "subject", "object", "aliases"])
-    every = probe.other_objects(facts, 9).set_index("fact_id")["others"].map(set)
-    # Chile's juan is spelled like Peru's Juan; of Luz's spellings "the J." is "J." but for the article.
-    assert every[["a", "b"]].tolist() == [{"Fidel", "Raul"}] * 2
-    assert every[["c", "d"]].tolist() == [{"Rosa", "Fidel", "Raul"}] * 2
-    assert every[["e", "g"]].tolist() == [{"Juan", "juan", "Rosa", "Luz"}, set()]
-    two = probe.other_objects(facts[::-1], 2).set_index("fact_id")["others"]
-    assert (two.map(len).sort_index() == [2, 2, 2, 2, 2, 2, 0]).all()
-    again = probe.other_objects(facts, 2, seed=1).set_index("fact_id")["others"]
-    assert two.sort_index().tolist() == probe.other_objects(facts, 2)["others"].tolist()
-    assert any(two[name] != again[name] for name in "abcdef")
-
-
 def test_wrong_names_are_scored_after_the_same_question(toy_model):
     words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
     model = toy_model({"\nA:": words})
     fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
-    facts = pd.DataFrame([fact]).assign(others=[["Cusco", "Puno"]])
-    asked = probe.statements(facts, by_hand(fact_id="f"), RELATIONS)
+    facts = worded(pd.DataFrame([fact])).assign(others=[["Cusco", "Puno"]])
+    asked = probe.statements(facts, by_hand(fact_id="f"))
     scores = probe.scored(model, asked, prompt_format="zero-shot")
     logs = np.array(scores["other_logprobs"].tolist())
     np.testing.assert_allclose(logs, [[math.log(1 / 8), math.log(1 / 4)]] * len(scores), atol=1e-6)
@@ -169,6 +157,28 @@ def test_wrong_names_are_scored_after_the_same_question(toy_model):
     alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
     assert alone["other_logprobs"].map(len).eq(0).all()
     assert alone.drop(columns="other_logprobs").equals(scores.drop(columns="other_logprobs"))
+
+
+def test_a_wrong_subject_is_asked_with_its_own_question(toy_model):
+    words = {" Lima": 0.5, " Cusco": 0.5}
+    model = toy_model({"Ana in?\nA:": words, "Bo in?\nA:": {" Lima": 0.125, " Cusco": 0.875}})
+    ana, bo = (f"which club was {name} in?" for name in ("Ana", "Bo"))
+    fact = {"fact_id": "f", "object": "Lima", "others": ["Cusco"], "prefix": ""}
+    facts = pd.DataFrame([fact | {"question": q, "asked_of": k} for k, q in enumerate((ana, bo))])
+    asked = probe.statements(facts, by_hand(range(2001, 2003), "f"))
+    assert asked[["year", "asked_of"]].values.tolist() == [
+        [2001, 0],
+        [2001, 1],
+        [2002, 0],
+        [2002, 1],
+    ]
+    assert asked["question"].tolist() == [f"In {y}, {q}" for y in (2001, 2002) for q in (ana, bo)]
+    scores = probe.scored(model, asked, prompt_format="zero-shot")
+    schemas.CubeScores.validate(scores)
+    expected = [math.log(0.5), math.log(0.125)] * 2
+    np.testing.assert_allclose(scores["logprob"], expected, atol=1e-6)
+    others = [value for [value] in scores["other_logprobs"]]
+    np.testing.assert_allclose(others, [math.log(0.5), math.log(0.875)] * 2, atol=1e-6)
 
 
 def test_holders_of_an_office():

@@ -1,5 +1,7 @@
 """What a notebook of part 2 starts with, from the committed records."""
 
+from itertools import combinations
+
 import pytest
 
 from factrobust import schemas, time
@@ -11,7 +13,7 @@ GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 def test_time_scores_every_statement_in_every_format(notebook):
     given = {"data": "embedded", "n_correct": 3, "n_incorrect": 3}
     forms = ("question", "chat")
-    study = time.Study(**notebook(**given), n_formats=24, formats=forms, tuned=True)
+    study = time.Study(**notebook(**given), n_facts=24, formats=forms, tuned=True)
     assert [model.name for model in study.models] == [SMOLLM]  # Gemma has no chat template
     assert len(study.facts) == 24
     assert len(study.scores) == 2 * len(study.statements)
@@ -29,27 +31,35 @@ def test_the_offices_that_are_named(monkeypatch):
     assert not offices.moments.duplicated(["chain", "term"]).any()
 
 
-def test_time_scores_published_years_and_boundaries(monkeypatch, notebook):
-    asked = {}
-
-    def scored(self, statements, formats=("question",)):
-        asked[len(asked)] = statements
-        return statements
-
-    monkeypatch.setattr(time.Study, "_scored", scored)
-    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_around": 5}
-    study = time.Study(**notebook(models=[], n_facts=281, n_others=2, **given))
+def test_published_years_and_all_subjects_are_asked(monkeypatch, notebook):
+    monkeypatch.setattr(time.Study, "_scored", lambda self, statements: statements)
+    monkeypatch.setattr(schemas.CubeScores, "validate", lambda scores: scores)
+    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_others": 2}
+    study = time.Study(**notebook(models=[], n_facts=40, n_subjects=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
     assert set(published["precision"]) == {"year"}
+    assert "others" not in published
     counts = published.groupby(["fact_id", "label"]).size().unstack()
     assert counts[["correct", "incorrect"]].max().tolist() == [2, 6]
     fine = study.dates.loc[study.dates["precision"] == "day", "fact_id"]
     assert set(counts.index) == set(fine)  # the facts that are drawn for months and days
-    near = study.at_boundaries
-    assert near["fact_id"].nunique() == 5
-    assert near.groupby("fact_id").size().max() <= 20
-    assert near["others"].map(len).eq(2).all()
+    crossed = study.crossed
+    assert set(crossed["label"]) == {"correct", "incorrect"}
+    tested = study.statements[study.statements["label"] != "transitional"]
+    asked = [crossed[crossed["asked_of"] == place] for place in range(3)]
+    assert [len(part) for part in asked] == [len(tested)] * 3
+    assert asked[0]["question"].tolist() == tested["question"].tolist()
+    questions = [part["question"].to_numpy() for part in asked]
+    assert all((one != other).all() for one, other in combinations(questions, 2))
+    assert asked[1]["object"].tolist() == tested["object"].tolist()
+
+
+def test_the_facts_that_are_named_are_asked(notebook):
+    names = ["head_of_state/united-states/barack-obama", "member_of/freddie-mercury/queen"]
+    sizes = {"n_correct": 3, "n_incorrect": 3, "fact_ids": names}
+    study = time.Study(**notebook(models=[], data="embedded", **sizes))
+    assert set(study.facts["fact_id"]) == set(study.dates["fact_id"]) == set(names)
 
 
 def test_without_models_only_the_dates_are_there(notebook):

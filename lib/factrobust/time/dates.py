@@ -136,32 +136,7 @@ def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
     span = parse([str(year) for year in years])
     inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
     table = facts[inside].merge(pd.DataFrame({"precision": "year", "year": years}), how="cross")
-    return _labelled(table)
-
-
-def around(facts: pd.DataFrame, reach: int = 5) -> pd.DataFrame:
-    """The years up to `reach` before and after each fact's start and end, strictly labelled:
-    `schemas.Dates`. Each year once, none after YEARS; years are left out that are transitional, or
-    may be correct for another period of the fact."""
-    steps = [step for step in range(-reach, reach + 1) if step]
-    bounds = facts[["start", "end"]].apply(lambda column: column.str[:4].astype(int))
-    years = [
-        sorted({bound + step for bound in both for step in steps if bound + step <= YEARS[1]})
-        for both in bounds.itertuples(index=False)
-    ]
-    asked = pd.Series(years, facts.index, dtype=object)
-    table = facts.assign(precision="year", year=asked, fact=np.arange(len(facts)))
-    dates = _labelled(table := table.explode("year", ignore_index=True).astype({"year": int}))
-    first, last = parse(dates["date"])
-    spans = dates.assign(fact=table["fact"], first=first, last=last)
-    start, end = parse(facts["start"]), parse(facts["end"])
-    kept = _alone(spans, facts, start, end, "strict") & (dates["label"] != "transitional")
-    return dates[kept].reset_index(drop=True)
-
-
-def _labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """`schemas.Dates` of facts with a column year, a row each."""
-    table = table.assign(date=table["year"].astype(str))
+    table["date"] = table["year"].astype(str)
     date, *bounds = (parse(table[name]) for name in ("date", "start", "end"))
     table["alpha"], table["years_off"] = position(date, *bounds)
     table["label"] = classify(date, *bounds)

@@ -1,7 +1,8 @@
-"""Temporal facts (subject, relation, object, start, end), their questions and counts; holders of
-offices."""
+"""Temporal facts (subject, relation, object, start, end), their questions and counts; the wrong names
+and subjects that a fact is set beside; holders of offices."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from factrobust import schemas, tables
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets import named, world
 from factrobust.datasets.official import FILLED, read_rows
-from factrobust.draws import in_turns, need_count
+from factrobust.draws import hash64, in_turns, need_count
 from factrobust.paths import DATA
 from factrobust.tables import FactsError, Loaded
+from factrobust.text import normalise
 from factrobust.time import dates as dating
 from factrobust.time.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
 
@@ -31,6 +33,8 @@ _BOUND = [
     ),
 ]
 COLUMNS = tuple(schemas.TemporalFacts.columns)
+WORDING = ["question", "prefix"]
+Spellings = dict[str, set[str]]  # of an object, or of all objects of a subject
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
 _CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
 _CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
@@ -42,6 +46,18 @@ def load_temporal_relations() -> pd.DataFrame:
     """How temporal facts are asked for, indexed by relation: question, prefix. Both hold {subject}
     once and go on after a date ("In 2019, ..."); the object continues the prefix."""
     return fact_tables.read_relations(FILES[1], RELATIONS_SCHEMA)
+
+
+def with_wording(facts: pd.DataFrame) -> pd.DataFrame:
+    """The facts with question and prefix: their own, or else those of their relation."""
+    if "question" in facts:
+        return facts
+    relations = load_temporal_relations()
+    for column in WORDING:
+        pairs = zip(relations.loc[facts["relation"], column], facts["subject"], strict=True)
+        texts = [text.replace("{subject}", subject) for text, subject in pairs]
+        facts = facts.assign(**{column: texts})
+    return facts
 
 
 def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
@@ -143,6 +159,81 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
     table.loc["overall"] = table.mean()
     table["n"] = len(every) // len(PRECISIONS)
     return table.rename_axis(index="precision", columns=None)
+
+
+def other_objects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
+    """`schemas.TemporalFacts` with a column `others`: n objects of other facts of the relation, or
+    fewer, the wrong names. Never one that the fact's subject has in this relation, nor its alias. Drawn
+    by a hash of the seed, the fact and the name, so that the facts' order does not count."""
+    rows = facts.to_dict("records")
+    owned = _owned(rows)
+    spelled: dict[str, Spellings] = defaultdict(lambda: defaultdict(set))
+    for fact in rows:
+        spelled[fact["relation"]][fact["object"]] |= _spellings(fact)
+    drawn = []
+    for fact in rows:
+        right = owned[fact["relation"]][fact["subject"]]
+        names = spelled[fact["relation"]].items()
+        free = [name for name, spellings in names if not spellings & right]
+        drawn.append(_by_lot(free, n, seed, fact["fact_id"]))
+    return facts.assign(others=pd.Series(drawn, index=facts.index, dtype=object))
+
+
+def other_subjects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFrame:
+    """Facts with `others` and their wording, with two more columns: `other_subjects`, n other subjects
+    of the relation (or fewer), and `other_wording`, the question and prefix of each. None of them has
+    the fact's object or one of its `others` in this relation, under no alias."""
+    rows = facts.to_dict("records")
+    owned = _owned(rows)
+    wording: dict[tuple[str, str], tuple[str, ...]] = {}
+    for fact in rows:
+        asked = tuple(fact[column] for column in WORDING)
+        wording.setdefault((fact["relation"], fact["subject"]), asked)
+    drawn, questions = [], []
+    for fact in rows:
+        names = _spellings(fact) | set(map(normalise, fact["others"]))
+        subjects = owned[fact["relation"]].items()
+        free = [
+            subject
+            for subject, objects in subjects
+            if subject != fact["subject"] and not names & objects
+        ]
+        chosen = _by_lot(free, n, seed, fact["fact_id"])
+        drawn.append(chosen)
+        questions.append([wording[fact["relation"], subject] for subject in chosen])
+    return facts.assign(
+        other_subjects=pd.Series(drawn, index=facts.index, dtype=object),
+        other_wording=pd.Series(questions, index=facts.index, dtype=object),
+    )
+
+
+def of_all_subjects(facts: pd.DataFrame) -> pd.DataFrame:
+    """Each fact with the question of its own subject (`asked_of` 0) and with those of its
+    `other_subjects` (1, 2, ...): a row a fact and subject."""
+    parts = [facts.assign(asked_of=0)]
+    for place in range(int(facts["other_subjects"].map(len).max())):
+        part = facts[facts["other_subjects"].map(len) > place]
+        wording = part["other_wording"].str[place]
+        asked = {column: wording.str[k] for k, column in enumerate(WORDING)}
+        parts.append(part.assign(asked_of=place + 1, **asked))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _spellings(fact: Mapping[Any, Any]) -> set[str]:
+    """A fact's object in every spelling."""
+    return {normalise(name) for name in (fact["object"], *fact["aliases"])}
+
+
+def _owned(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Spellings]:
+    """The objects of each relation and subject, in every spelling."""
+    owned: dict[str, Spellings] = defaultdict(lambda: defaultdict(set))
+    for fact in rows:
+        owned[fact["relation"]][fact["subject"]] |= _spellings(fact)
+    return owned
+
+
+def _by_lot(names: Sequence[str], n: int, seed: int, fact: str) -> list[str]:
+    return sorted(names, key=lambda name: hash64(f"{seed}/{fact}/{name}"))[:n]
 
 
 OFFICES = DATA / "successions.csv"  # for provenance
@@ -327,21 +418,30 @@ def load_named_temporal(
     sampling: str = "balanced",
     n_fine: int | None = None,
     limit: int | None = None,
+    fact_ids: Collection[str] | None = None,
+    n_others: int = 0,
+    n_subjects: int = 0,
     seed: int = 0,
     **kept: Any,
 ) -> Loaded:
     """Return temporal facts (`schemas.TemporalFacts`) and the dates to ask about them with.
 
     TimeStress brings dates, for other facts they are sampled; both are `thinned` (`sampling`,
-    `kept`). `limit` takes a seeded sample of facts, spread evenly over relations. n_fine of them
+    `kept`). `limit` takes a seeded sample of facts, of `fact_ids` where these are named, spread evenly
+    over relations. n_fine of them
     (None: all) keep months, days and transitional dates, the others only years that play matches.
+    The facts have their question and prefix, and `n_others` wrong names and `n_subjects` wrong subjects
+    (`other_objects`, `other_subjects`), drawn from all facts of the set.
 
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
     loaded = named.load_set(
         name, lambda path: Loaded(load_temporal_facts(path), {}), _of_world, LOADERS
     )
-    table = sample(loaded.table, limit, seed)
+    every = other_objects(with_wording(loaded.table), n_others, seed=seed)
+    every = other_subjects(every, n_subjects, seed=seed)
+    named_facts = every if fact_ids is None else every[every["fact_id"].isin(fact_ids)]
+    table = sample(named_facts.reset_index(drop=True), limit, seed)
     sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
     sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
     sampled = dating.thinned(sampled, sampling=sampling, **kept)

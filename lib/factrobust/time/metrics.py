@@ -55,18 +55,6 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     return table[[*schemas.Matched.columns]].iloc[order].reset_index(drop=True)
 
 
-def match_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Every match: a row a cell and pair of dates, with correct and incorrect (the dates) and
-    outcome ("won", "tied" or "lost" by the correct one)."""
-    parts = [scores[scores["label"] == label] for label in ("correct", "incorrect")]
-    good, bad = (part[[*CELL, "date", "logprob"]] for part in parts)
-    both = good.merge(bad, on=CELL, suffixes=("", "_other"))
-    difference = both["logprob"] - both["logprob_other"]
-    outcome = np.select([difference > 0, difference == 0], ["won", "tied"], "lost")
-    both = both.rename(columns={"date": "correct", "date_other": "incorrect"})
-    return both[[*CELL, "correct", "incorrect"]].assign(outcome=outcome)
-
-
 def chance(n_correct: int, n_incorrect: int) -> float:
     """Probability 1 / C(n_correct + n_incorrect, n_correct) that all correct dates come first. It
     holds for a random order without ties; smooth scores are robust by luck more often. NaN without
@@ -135,41 +123,18 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
     return pairs.set_axis(["standard", "few_shot"], axis="columns").reset_index()
 
 
-def size_fits(rates: pd.DataFrame) -> pd.DataFrame:
-    """Least-squares line of a rate over log10 of the parameters, for every family and kind of at
-    least three sizes (figure 7). `rates`: mean, and `models.load.sizes`. Columns: family, kind,
-    slope (a tenfold size), intercept, smallest, largest (sizes)."""
+def duels(defined: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Share of facts on which the first of two models wins, ties or loses (figure 9): a row a
+    precision, metric (W or R) and `outcome`, also of those that never occurred, among n facts that
+    both have. `defined`: `schemas.Matched` of one prompt format, without undefined rows."""
+    keys = ["fact_id", "precision"]
+    sides = [defined[defined["model"] == model].set_index(keys) for model in (first, second)]
     rows = []
-    for key, part in rates[rates["family"] != ""].groupby(["family", "kind"], sort=False):
-        x = np.log10(part["parameters"].to_numpy(dtype=float))
-        if len(np.unique(x)) >= 3:
-            slope, intercept = np.polyfit(x, part["mean"], 1)
-            ends = part["parameters"].min(), part["parameters"].max()
-            rows.append((*key, slope, intercept, *ends))
-    columns = ["family", "kind", "slope", "intercept", "smallest", "largest"]
+    for metric in DUELLED:
+        apart = (sides[0][metric] - sides[1][metric]).dropna()
+        for precision, values in apart.groupby("precision"):
+            shares = [(values > 0).mean(), (values == 0).mean(), (values < 0).mean()]
+            pairs = zip(OUTCOMES, shares, strict=True)
+            rows += [(first, second, precision, metric, *pair, len(values)) for pair in pairs]
+    columns = ["first", "second", "precision", "metric", "outcome", "share", "n"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def duels(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Does `first` win, tie or lose against `second`, each of one model and prompt format? A row a
-    fact, precision and metric (DUELLED) that both have."""
-    sides = []
-    for place, table in (("first", first), ("second", second)):
-        values = table.astype(dict.fromkeys(DUELLED, "Float64"))
-        long = values.melt(CELL, DUELLED, "metric", value_name=f"{place}_value")
-        sides.append(long.rename(columns={"model": place, "prompt_format": f"{place}_format"}))
-    both = sides[0].merge(sides[1], on=["fact_id", "precision", "metric"], validate="one_to_one")
-    both = both.dropna(subset=["first_value", "second_value"]).reset_index(drop=True)
-    difference = (both.pop("first_value") - both.pop("second_value")).astype(float)
-    outcome = np.select([difference > 0, difference == 0], OUTCOMES[:2], OUTCOMES[2])
-    return both.assign(outcome=outcome)
-
-
-def duel_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of each outcome of `duels` (figure 9), also of those that never occurred, among n facts."""
-    by = ["first", "first_format", "second", "second_format", "precision", "metric"]
-    wide = table.groupby([*by, "outcome"], sort=False).size().unstack(fill_value=0)
-    wide = wide.reindex(columns=list(OUTCOMES), fill_value=0).reset_index()
-    counts = wide.melt(by, list(OUTCOMES), var_name="outcome", value_name="count")
-    n = counts.groupby(by, sort=False)["count"].transform("sum")
-    return counts.assign(share=counts["count"] / n, n=n)

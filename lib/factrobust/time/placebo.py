@@ -1,123 +1,124 @@
-"""Part 2, beyond the paper: would a wrong name, or wrong years, do as well?
+"""Part 2, beyond the paper: is it the fact that a right date makes likelier?
 
-Two nulls for the win rate W and the robustness R of a fact. **Wrong names** (the main one): other
-objects of the relation under the same dates (`names`); what a date does to any name is in both.
-**Other years**: in order of time, a fact's correct dates are one block among its incorrect ones, and
-any other block of as many dates, with a date on both sides, could be its validity (`windows`).
+A right name after a right year may be likelier because of the year, which moves every name; of the
+name, which is of an era; of the subject, which is of an era; or of the fact. So right and wrong names
+are scored after the questions of the right and of wrong subjects, in years inside and outside the
+fact's time: the cube. Its scores are `schemas.CubeScores`, a row a date and subject asked, `asked_of` 0
+for the fact's own, with the wrong names as `other_logprobs`.
+
+A further null are other years (`windows`): in order of time, a fact's correct dates are one block among
+its incorrect ones, and any other block of as many dates, with a date on both sides, could be its
+validity.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import Array, in_ranges, paired_difference
-from factrobust.time.metrics import CELL, KEY, chance, match_table
+from factrobust.statistics import Array, paired_difference
+from factrobust.time.metrics import CELL, KEY
 
-MEASURES = ("win_rate", "robust")
-STEP = ("step",)
-DRAWS = 400  # of `power`
-BOUNDARIES = {"before": "start", "after": "end"}
-YEARS = {"up to 5": 5.0, "5 to 20": 20.0, "over 20": np.inf}  # from the validity
-
-
-def names(scores: pd.DataFrame, nats: float = 0.0) -> pd.DataFrame:
-    """W and R of each fact's object and of its wrong names under the same dates (equations 1 and
-    2): a row a cell and name (0: the object), true (it is the object), win_rate (ties are not won),
-    robust (0 or 1). Cells without match or wrong name are left out. `nats` raise correct dates."""
-    rows = []
-    for cell, part, values in _by_cell(scores[scores["label"] != "transitional"]):
-        right = (part["label"] == "correct").to_numpy()
-        won = values[right][:, None] + nats > values[~right]  # [correct, incorrect, name]
-        if won.shape[0] * won.shape[1]:
-            rates, robust = won.mean((0, 1)), won.all((0, 1)).astype(float)
-            rows += [
-                (*cell, k, k == 0, *pair) for k, pair in enumerate(zip(rates, robust, strict=False))
-            ]
-    return pd.DataFrame(rows, columns=[*CELL, "name", "true", *MEASURES])
+MEASURES = ["win_rate", "robust"]
+CUBE_MEASURES = ["nats", *MEASURES]
+CORNERS = {  # of the cube: (right subject, right name)
+    (True, True): "own",
+    (True, False): "other names",
+    (False, True): "other subjects",
+    (False, False): "both other",
+}
+ORDER = [*CORNERS.values()]
+EFFECTS = ("the date", "the name's era", "the subject's era", "the fact")
 
 
-def _by_cell(scores: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame, Array]]:
-    """Each cell with wrong names: its rows in order of time, and all scores [date, name]."""
-    asked = scores[scores["other_logprobs"].map(len) > 0].sort_values("date", kind="stable")
-    for cell, part in asked.groupby(CELL, sort=False):
-        others = np.array(part["other_logprobs"].tolist(), dtype=float)
-        yield cell, part, np.column_stack([part["logprob"].to_numpy(dtype=float), others])
+def measured(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
+    """What the right dates do to each name after the question of each subject: a row a cell, subject
+    (`asked_of`) and `name` (0: the object).
 
-
-def knows(scores: pd.DataFrame) -> pd.DataFrame:
-    """Does a model prefer a fact's object to all of its wrong names, whatever the year? A row a
-    cell: lead (nats: the object's mean score minus that of the best wrong name) and known (lead >
-    0). Only years in which the fact did not hold count, so that knowledge of time cannot help."""
-    rows = []
-    for cell, _, values in _by_cell(scores[scores["label"] == "incorrect"]):
-        mean = values.mean(axis=0)
-        rows.append((*cell, mean[0] - mean[1:].max(), mean[0] > mean[1:].max()))
-    return pd.DataFrame(rows, columns=[*CELL, "lead", "known"])
-
-
-def steps(scores: pd.DataFrame, reach: int = 5) -> pd.DataFrame:
-    """How much higher each name's score is just inside a boundary than a smooth era would have it.
-
-    Least squares of the scores (nats) of the years up to `reach` from a boundary, with one line
-    through both sides and a `step` at the boundary: 0 for any line, whatever its slope; the rise, if
-    all correct years are raised. A row a cell, boundary ("start", "end") and name: name, true, step.
-    Needs two years on each side; years of a bound itself are left out.
+    nats is the mean log-probability in correct dates minus that in incorrect ones, win_rate and robust
+    (0 or 1) are W and R (paper 2, 3.2; ties are not won). A `split`, a column of the scores, sets the
+    same correct dates against the incorrect ones of each of its values. Facts without a correct and an
+    incorrect date, another name and another subject are left out.
     """
     rows = []
-    for cell, part, values in _by_cell(scores[scores["label"] != "transitional"]):
-        right, off = (part["label"] == "correct").to_numpy(), part["years_off"].to_numpy()
-        year = part["year"].to_numpy()
-        for boundary, sign in (("start", -1), ("end", 1)):
-            outside = ~right & (off * sign > 0)
-            if not (right.any() and outside.any()):
-                continue
-            # Of the bound: it lies between the nearest years of the two sides.
-            edge = (sign * (sign * year[right]).max() + sign * (sign * year[outside]).min()) / 2
-            near = (right | outside) & (abs(year - edge) <= reach + 0.5)
-            if min((near & right).sum(), (near & outside).sum()) < 2:
-                continue
-            design = np.column_stack([np.ones(near.sum()), year[near] - edge, right[near]])
-            found = np.linalg.lstsq(design, values[near], rcond=None)[0][2]
-            rows += [(*cell, boundary, k, k == 0, step) for k, step in enumerate(found)]
-    return pd.DataFrame(rows, columns=[*CELL, "boundary", "name", "true", "step"])
+    keys = [*CELL, *([split] if split else [])]
+    tested = scores[scores["label"] != "transitional"]
+    for cell, part in tested.groupby(CELL, sort=False):
+        values, dates = _stacked(part)
+        if min(values.shape[1:]) < 2:
+            continue
+        right = (dates["label"] == "correct").to_numpy()
+        groups = dates.loc[~right, split] if split else pd.Series("", dates.index[~right])
+        for group in groups.unique():
+            outside = values[~right][(groups == group).to_numpy()]
+            key = (*cell, group) if split else cell
+            rows += [(*key, *row) for row in _beaten(values[right], outside)]
+    table = pd.DataFrame(rows, columns=[*keys, "asked_of", "name", *CUBE_MEASURES])
+    return table.astype(dict.fromkeys(CUBE_MEASURES, float))
 
 
-def power(
-    null: pd.DataFrame, raised: pd.DataFrame, facts: pd.DataFrame, measure: str
-) -> pd.DataFrame:
-    """How often a planted rise is seen: a row a model, with power, planted (mean difference), n.
+def _stacked(part: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
+    """The scores of a cell [date, subject, name], and its dates in this order."""
+    dates = part[part["asked_of"] == 0].sort_values("date")
+    subjects = []
+    for _, asked in part.groupby("asked_of"):
+        asked = asked.set_index("date").loc[dates["date"]]
+        others = np.array(asked["other_logprobs"].tolist(), dtype=float)
+        subjects.append(np.column_stack([asked["logprob"].to_numpy(dtype=float), others]))
+    return np.stack(subjects, axis=1), dates
 
-    `null` and `raised` are the `names` (or `steps` of one boundary) of the same scores, before and
-    after their correct years were raised. In each of DRAWS draws one wrong name of every fact, drawn
-    at random, stands for the object: its `measure` in `raised` minus the mean of the other wrong
-    names in `null`. Subjects are drawn with replacement; the rise is seen if the mean difference
-    exceeds 1.96 of its standard errors by subject. Without a rise that is 0.025.
+
+def _beaten(inside: np.ndarray, outside: np.ndarray) -> list[tuple[float, ...]]:
+    """asked_of, name and CUBE_MEASURES of scores [date, subject, name]; none without a date on a side."""
+    if not len(inside) * len(outside):
+        return []
+    won = np.greater(inside[:, None], outside).astype(float)
+    nats = inside.mean(axis=0) - outside.mean(axis=0)
+    rates, robust = won.mean(axis=(0, 1)), won.min(axis=(0, 1))
+    return [(*place, nats[place], rates[place], robust[place]) for place in np.ndindex(nats.shape)]
+
+
+def corners(table: pd.DataFrame) -> pd.DataFrame:
+    """The measures of `measured` at each corner of the cube: a row a fact, measure and `corner` of
+    CORNERS, with `value`, the mean over wrong names, wrong subjects, or both."""
+    by = [name for name in table if name not in ("asked_of", "name", *CUBE_MEASURES)]
+    kind = pd.Series(
+        [CORNERS[pair] for pair in zip(table["asked_of"] == 0, table["name"] == 0, strict=True)],
+        index=table.index,
+    )
+    means = table.assign(corner=kind).groupby([*by, "corner"], sort=False)[CUBE_MEASURES].mean()
+    return means.reset_index().melt([*by, "corner"], CUBE_MEASURES, "measure")
+
+
+def effects(corners: pd.DataFrame) -> pd.DataFrame:
+    """The four parts of what the right dates do to the right name: a row a fact, measure and `effect`
+    of EFFECTS. They add up to the fact's own value.
+
+    With v(s, n) the value after a right (1) or wrong (0) subject's question of a right or wrong name:
+    the date v(0, 0), the name's era v(0, 1) - v(0, 0), the subject's era v(1, 0) - v(0, 0), and the
+    fact v(1, 1) - v(1, 0) - v(0, 1) + v(0, 0), the interaction of the three.
     """
-    rows = []
-    for model, part in null[~null["true"]].groupby("model", sort=False):
-        plain = part.pivot(index="fact_id", columns="name", values=measure).dropna()
-        more = raised[raised["model"] == model]
-        lifted = more.pivot(index="fact_id", columns="name", values=measure)
-        values = plain.to_numpy()
-        rest = (values.sum(1, keepdims=True) - values) / (values.shape[1] - 1)
-        # [fact, name]
-        apart, n = lifted.loc[plain.index, plain.columns].to_numpy() - rest, len(plain)
-        subject = pd.factorize(facts.set_index("fact_id")["subject"].loc[plain.index])[0]
-        members = [np.flatnonzero(subject == s) for s in range(subject.max() + 1)]
-        rng, seen = np.random.default_rng(0), 0
-        for _ in range(DRAWS):
-            again = [members[s] for s in rng.integers(len(members), size=len(members))]
-            facts_drawn, counts = np.concatenate(again), np.array([len(part) for part in again])
-            drawn = apart[facts_drawn, rng.integers(apart.shape[1], size=len(facts_drawn))]
-            mean = drawn.mean()
-            sums = np.bincount(np.repeat(np.arange(len(again)), counts), drawn)
-            error = np.sqrt(((sums - mean * counts) ** 2).sum()) / counts.sum()
-            seen += mean > 1.96 * error
-        rows.append((model, seen / DRAWS, apart.mean(), n))
-    return pd.DataFrame(rows, columns=["model", "power", "planted", "n"])
+    by = [name for name in corners if name not in ("corner", "value")]
+    wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
+    own, names, subjects, both = (wide[name] for name in ORDER)
+    parts = [both, subjects - both, names - both, own - names - subjects + both]
+    table = pd.concat(dict(zip(EFFECTS, parts, strict=True)), names=["effect"])
+    return table.rename("value").reset_index()[[*by, "effect", "value"]]
+
+
+def leads(corners: pd.DataFrame, null: Sequence[str] = ORDER[1:]) -> pd.DataFrame:
+    """The own value minus each null of it, another corner: a row a fact, measure and `null`."""
+    by = [name for name in corners if name not in ("corner", "value")]
+    wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
+    table = pd.concat({name: wide["own"] - wide[name] for name in null}, names=["null"])
+    return table.rename("value").reset_index()[[*by, "null", "value"]]
+
+
+def bars(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
+    """The `effects` of scores in nats: a row a fact and effect, and a value of `split`."""
+    table = effects(corners(measured(scores, split)))
+    return table[table["measure"] == "nats"].drop(columns="measure").reset_index(drop=True)
 
 
 def windows(scores: pd.DataFrame) -> pd.DataFrame:
@@ -146,45 +147,37 @@ def in_time(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, int, int]]:
             yield cell, values, int(k), int(first)
 
 
-def placebo(blocks: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """The true row of each cell of `windows`, `names` or `steps` beside the mean of its others,
-    exactly. A row a cell, and for each measure win_rate, placebo_win_rate, win_rate_difference,
-    robust, ... Cells without another row are left out."""
+def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
+    """The validity of each cell of `windows` beside the mean of its other blocks, exactly. A row a
+    cell: win_rate, placebo_win_rate, win_rate_difference, robust, ... Cells without another block are
+    left out."""
     true, others = blocks[blocks["true"]], blocks[~blocks["true"]]
-    cells = others.groupby(CELL, sort=False)[[*measures]].mean()
-    table = true.set_index(CELL)[[*measures]].join(cells.add_prefix("placebo_"), how="inner")
-    for measure in measures:
+    cells = others.groupby(CELL, sort=False)[MEASURES].mean()
+    table = true.set_index(CELL)[MEASURES].join(cells.add_prefix("placebo_"), how="inner")
+    for measure in MEASURES:
         table[f"{measure}_difference"] = table[measure] - table[f"placebo_{measure}"]
     return table.reset_index()
 
 
 def placebo_test(
-    blocks: pd.DataFrame,
-    facts: pd.DataFrame,
-    by: Sequence[str] = (),
-    *,
-    measures: Sequence[str] = MEASURES,
-    n_boot: int = 2000,
-    n_draws: int = 9999,
+    blocks: pd.DataFrame, facts: pd.DataFrame, *, n_boot: int = 2000, n_draws: int = 9999
 ) -> pd.DataFrame:
-    """Is the true row above the others of its cell? A row a model, format, precision, `by` (of facts)
-    and measure; `blocks` of `windows`, `names`, or `steps` of one boundary.
+    """Is the validity above the other `windows` of its cell? A row a model, format, precision and
+    measure.
 
-    validity (the true row) and placebo are means over facts; mean, low and high are of the difference, with whole
-    subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is
-    of a permutation test: in each of `n_draws` draws every fact's true row is drawn among all of
-    its own, facts of one subject at the same quantile; p = (1 + draws with at least the mean seen)
-    / (1 + n_draws). Drift spreads the win rates of blocks, not of the balanced validity: then p of
-    `windows` errs on the safe side.
+    validity and placebo are means over facts; mean, low and high are of the difference, with whole
+    subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is of
+    a permutation test: in each of `n_draws` draws every fact's validity is drawn among all of its
+    blocks, facts of one subject at the same quantile; p = (1 + draws with at least the mean seen) /
+    (1 + n_draws).
     """
-    keys, rows = [*KEY[:2], "precision", *by], []
-    found = placebo(blocks, measures).merge(facts[["fact_id", "subject", *by]], on="fact_id")
-    every = found[[*CELL, "subject", *by]].merge(blocks, on=CELL)
-    order = "before" if "before" in blocks else "name"
-    parts = dict(iter(every.sort_values(["fact_id", order]).groupby(keys)))
+    keys, rows = [*KEY[:2], "precision"], []
+    found = placebo(blocks).merge(facts[["fact_id", "subject"]], on="fact_id")
+    every = found[[*CELL, "subject"]].merge(blocks, on=CELL)
+    parts = dict(iter(every.sort_values(["fact_id", "before"]).groupby(keys)))
     for key, part in found.groupby(keys, sort=False):
-        p = _permuted(parts[key], measures, n_draws)
-        for measure in measures:
+        p = _permuted(parts[key], n_draws)
+        for measure in MEASURES:
             pair = part[measure], part[f"placebo_{measure}"]
             apart = paired_difference(*pair, part["subject"], n_boot=n_boot)
             means = [one.mean() for one in pair]
@@ -193,69 +186,16 @@ def placebo_test(
     return pd.DataFrame(rows, columns=[*keys, *columns])
 
 
-def _permuted(blocks: pd.DataFrame, measures: Sequence[str], n_draws: int) -> dict[str, float]:
-    """The p-values of `measures`; `blocks` are sorted by fact, then by place."""
+def _permuted(blocks: pd.DataFrame, n_draws: int) -> dict[str, float]:
+    """The p-values of MEASURES; `blocks` are sorted by fact, then by place."""
     sizes = blocks.groupby("fact_id").size().to_numpy()
     first = np.cumsum([0, *sizes[:-1]])
     number = pd.factorize(blocks["subject"].iloc[first], sort=True)[0]
     quantile = np.random.default_rng(0).random((n_draws, number.max() + 1))
     drawn = first + (quantile[:, number] * sizes).astype(int)  # [draw, fact] the number of a block
-    values = blocks[[*measures]]
-    least = values[blocks["true"]].mean() - 1e-9
-    return {
-        m: (1 + (values[m].to_numpy()[drawn].mean(axis=1) >= least[m]).sum()) / (1 + n_draws)
-        for m in measures
-    }
-
-
-def by_number_of_dates(scores: pd.DataFrame, incorrect: Sequence[int]) -> pd.DataFrame:
-    """Probability that a fact is robust when fewer of its incorrect dates are tested.
-
-    For every k of `incorrect`: the share C(b, k) / C(n, k) of the choices of k of n incorrect dates
-    with every match won, where b lie below the lowest correct one. A row a cell and k
-    (n_incorrect): n_correct, robust, placebo (the mean over other blocks, or NaN), chance. Only
-    facts with max(incorrect) incorrect dates, so that all points of a curve are of the same facts.
-    """
-    rows = []
-    for cell, values, size, first in in_time(scores):
-        n = len(values) - size
-        below = [int((values < values[b : b + size].min()).sum()) for b in range(1, n)]
-        for k in incorrect if n >= max(incorrect) else ():
-            robust = [math.comb(number, k) / math.comb(n, k) for number in below]
-            true = robust.pop(first - 1)
-            others = np.mean(robust) if robust else np.nan
-            rows.append((*cell, size, k, true, others, chance(size, k)))
-    columns = [*CELL, "n_correct", "n_incorrect", "robust", "placebo", "chance"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def beaten(scores: pd.DataFrame) -> pd.DataFrame:
-    """The incorrect dates with side ("before" or "after"), won (share of the fact's correct dates
-    that are strictly likelier), drawn (equally likely), others_won (by the wrong names, mean; NaN
-    without) and years (of YEARS). Facts without a correct date, or a score, are left out there."""
-    missing = scores["logprob"].isna().groupby([scores[name] for name in CELL]).transform("any")
-    rows = scores[~missing]
-    pairs = match_table(rows).rename(columns={"incorrect": "date"})
-    pairs = pairs.assign(won=pairs["outcome"] == "won", drawn=pairs["outcome"] == "tied")
-    shares = pairs.groupby([*CELL, "date"])[["won", "drawn"]].mean().reset_index()
-    table = rows[rows["label"] == "incorrect"].merge(shares, on=[*CELL, "date"])
-    lost = []
-    for _cell, part, values in _by_cell(rows[rows["label"] != "transitional"]):
-        right = (part["label"] == "correct").to_numpy()
-        if right.any():
-            won = (values[right][:, None] > values[~right])[..., 1:].mean((0, 2))
-            lost.append(part.loc[~right, [*CELL, "date"]].assign(others_won=won))
-    if lost:
-        table = table.merge(pd.concat(lost), on=[*CELL, "date"], how="left")
-    years = in_ranges(table["years_off"].abs(), YEARS)
-    return table.assign(years=years, side=np.where(table["years_off"] < 0, *BOUNDARIES))
-
-
-def boundary_auc(scores: pd.DataFrame) -> pd.DataFrame:
-    """How well the dates at a boundary are told apart: a row a cell of the scores and boundary. auc
-    is the share of pairs in which the correct date is likelier than one before the "start", or
-    after the "end"; ties count half. Scores that only rise have 1 at the start and 0 at the end."""
-    table = beaten(scores)
-    boundary = table["side"].map(BOUNDARIES)
-    table = table.assign(auc=table["won"] + table["drawn"] / 2, boundary=boundary)
-    return table.groupby([*CELL, "boundary"], sort=False)["auc"].mean().reset_index()
+    least = blocks.loc[blocks["true"], MEASURES].mean() - 1e-9
+    p = {}
+    for measure in MEASURES:
+        means = blocks[measure].to_numpy()[drawn].mean(axis=1)
+        p[measure] = (1 + (means >= least[measure]).sum()) / (1 + n_draws)
+    return p

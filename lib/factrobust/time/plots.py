@@ -2,12 +2,10 @@
 `plots.blocks` says."""
 
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -58,55 +56,23 @@ def _years(days: Days) -> NDArray[np.float64]:
     return days.astype("datetime64[D]").astype(float) / DAYS_A_YEAR + 1970
 
 
-def over_years(table: pd.DataFrame, start: str, end: str) -> Figure:
-    """Scores of one fact by year, with its validity shaded: a line a model, a panel a kind of
-    score. `table`: model, year, value (the panel's name), mean (nats). The fact held from `start`
-    to `end` (dates)."""
+def over_years(scores: pd.DataFrame, start: str, end: str) -> Figure:
+    """Scores of one fact by year: the object as a thick line, its wrong names as thin ones of the same
+    colour, a panel a model, on one axis. `scores`: model, year, name (0: the object) and nats, minus
+    each name's own mean. The fact held from `start` to `end` (dates), which is shaded."""
     held = [float(_years(parse(bound)[side])) for side, bound in enumerate((start, end))]
-    fig, panels = blocks.curves(
-        table.assign(low=np.nan, high=np.nan, n=1), "year", panel="value", what="", sharey=False,
-        labels=("year in the question", "nats"), extra=blocks.patches({"validity": "0.9"}),
-    )  # fmt: skip
-    for axis, _ in panels:
+    looks = style.looks(scores["model"])
+    labels = "year in the question", "log-probability minus\nits own mean (nats)"
+    fig, panels = blocks.panels(scores, "model", labels=labels, width=DOUBLE)
+    for axis, part in panels:
         axis.axvspan(*held, color="0.9", lw=0, zorder=0)
+        for name, line in part.groupby("name"):
+            colour = looks[line["model"].iloc[0]].colour
+            thin = {"lw": 0.7, "alpha": 0.6, "ls": "--"} if name else {"lw": 1.8}
+            axis.plot(line["year"], line["nats"], color=colour, **thin)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return fig
-
-
-def match_matrix(table: pd.DataFrame) -> Figure:
-    """Every match of one fact at one precision, of `time.metrics.match_table`: correct dates in
-    rows, incorrect ones in columns, a panel a model."""
-    fills = {"won": style.RIGHT, "tied": "0.85", "lost": style.WRONG}
-    height = 0.9 + 0.22 * table["correct"].nunique()
-    labels = "incorrect date", "correct date"
-    fig, panels = blocks.panels(table, "model", labels=labels, height=height)
-    for axis, part in panels:
-        grid = part.pivot(index="correct", columns="incorrect", values="outcome")
-        colours = ListedColormap([*fills.values()])
-        blocks.cells(axis, grid.map([*fills].index), colours, len(fills) - 1)
-        every = 1 + grid.shape[1] // 12  # so many dates have room below a panel
-        axis.set_xticks(range(grid.shape[1])[::every], grid.columns[::every], rotation=60)
-        axis.set_yticks(range(len(grid)), grid.index)
-    return blocks.legend(fig, blocks.patches(fills))
-
-
-def confusion(table: pd.DataFrame, holders: Sequence[str]) -> Figure:
-    """Whom a model names (columns) in the years of each term of an office (rows): a panel a model.
-    `table` of `time.successions.confusion`, of one chain; `holders` are the names of its terms.
-    Right is on the diagonal; terms that were not asked are empty."""
-    names = [style.printable(name) for name in holders]
-    terms, models = range(len(names)), table["model"].nunique()
-    width, height = DOUBLE if models > 1 else None, 1.2 + 0.17 * len(names)
-    labels = "named", "in office"
-    fig, panels = blocks.panels(table, "model", labels=labels, height=height, width=width)
-    colours = LinearSegmentedColormap.from_list("share", ["0.96", style.BLUE])
-    for axis, part in panels:
-        grid = part.pivot(index="term", columns="predicted", values="share")
-        blocks.cells(axis, grid.reindex(index=terms, columns=terms), colours, 1)
-        axis.set_xticks(terms, names, rotation=90)
-        axis.plot(terms, terms, ls="", marker="s", mfc="none", color="0.2", ms=4, mew=0.6)
-    panels[0][0].set_yticks(terms, names)
-    return fig
+    kinds = [blocks.key("the object", lw=1.8), blocks.key("wrong names", lw=0.7, ls="--")]
+    return blocks.legend(fig, [*kinds, *blocks.patches({"validity": "0.9"})])
 
 
 def logprob_by_position(table: pd.DataFrame) -> Figure:
@@ -128,38 +94,12 @@ def logprob_by_position(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, handles)
 
 
-def rates_by_size(table: pd.DataFrame, value: str, fits: pd.DataFrame | None = None) -> Figure:
+def rates_by_size(table: pd.DataFrame, value: str) -> Figure:
     """Figure 7: a value of models by their number of parameters, on a log axis. `table`: intervals
-    by model, parameters and kind ("instruction-tuned" is hollow); `value` is the label of y.
-    `fits`, of `time.metrics.size_fits`, are lines, dashed for tuned models."""
+    by model, parameters and kind ("instruction-tuned" is hollow); `value` is the label of y."""
     fig, ((axis, _),) = blocks.panels(table, labels=("parameters (log scale)", value), width=DOUBLE)
     looks = style.looks(table["model"])
     table = table.assign(hollow=table["kind"] == "instruction-tuned")
     blocks.dots(axis, table, table["parameters"], looks, elinewidth=0.9)
-    for line in [] if fits is None else fits.to_dict("records"):
-        ends = np.array([line["smallest"], line["largest"]])
-        dashes = "--" if line["kind"] == "instruction-tuned" else "-"
-        heights = line["intercept"] + line["slope"] * np.log10(ends)
-        axis.plot(ends, heights, color="0.4", ls=dashes, lw=0.9)
     blocks.log_axis(axis, table["parameters"])
     return blocks.legend(fig, blocks.keys(looks, table, ls=""))
-
-
-def duel_shares(table: pd.DataFrame) -> Figure:
-    """Figure 9: share of facts that a model wins, ties or loses against another, as stacked bars.
-    `table` of `time.metrics.duel_shares`. A panel a metric; a row a precision, or of several duels
-    a duel."""
-    first, second = (table[side].map(style.model_name) for side in ("first", "second"))
-    duels, sides = first + " / " + second, (first.iloc[0], second.iloc[0])
-    column = "precision"
-    if duels.nunique() > 1:
-        column, sides = "duel", ("first", "second")
-    metrics = table["metric"].replace({"win_rate": "win rate", "robust": "robustness"})
-    better = {"win": f"{sides[0]} better", "tie": "equal", "lose": f"{sides[1]} better"}
-    table = table.assign(duel=duels, metric=metrics, outcome=table["outcome"].map(better))
-    rows, n = style.ordered(table[column]), table.groupby(column)["n"].agg(style.count)
-    fills = dict(zip(better.values(), (style.RIGHT, "0.85", style.WRONG), strict=True))
-    return blocks.stacks(
-        table, column, rows, [f"{row} (n = {n[row]})" for row in rows], "outcome", fills,
-        panel="metric", labels=("share of facts", column), width=DOUBLE, height=0.85 + 0.3 * len(rows),
-    )[0]  # fmt: skip

@@ -1,6 +1,6 @@
 """How a notebook of part 2 starts: study = time.Study(models=models, data=data, ...)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,18 +9,18 @@ import pandas as pd
 from factrobust import schemas, study
 from factrobust.models.interface import Model, need
 from factrobust.models.records import Records
-from factrobust.time import dates as dating
 from factrobust.time import facts, metrics, probe
 
 
 class Study(study.Study):
-    """Part 2: the object of the facts of `data` is scored under every date, in each prompt format.
+    """Part 2: the object of the facts of `data` is scored under every date, in each of `formats`.
 
-    `n_facts` facts are asked at the year, `n_fine` of them at the month and the day, too; or `n_formats`
-    facts at all three. n_correct and n_incorrect thin the dates (`time.dates.thinned`), `n_others` wrong
-    names are scored at the year, `n_around` facts are asked `at_boundaries`; `seed` draws facts and dates.
-    With `tuned`, only models with a chat template are asked (LacksError if there is none). Holds the
-    `facts`, the `dates` and `statements` about them, and their `scores`.
+    `n_facts` facts, of `fact_ids` where these are named, are asked at the year, `n_fine` of them (None: all) at the month and the day, too;
+    n_correct and n_incorrect thin the dates (`time.dates.thinned`). Beside each object `n_others` wrong
+    names are scored; for `crossed`, after the questions of `n_subjects` wrong subjects, too. `seed` draws
+    facts, names, subjects and dates. With `tuned`, only models with a chat template are asked
+    (LacksError if there is none). Holds the `facts`, the `dates` and `statements` about them, and their
+    `scores`.
     """
 
     cluster = "subject"
@@ -32,11 +32,11 @@ class Study(study.Study):
         data: str,
         n_facts: int | None = None,
         n_fine: int | None = None,
-        n_formats: int | None = None,
+        fact_ids: Collection[str] | None = None,
         n_correct: int,
         n_incorrect: int,
         n_others: int | None = None,
-        n_around: int | None = None,
+        n_subjects: int | None = None,
         seed: int,
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
@@ -48,45 +48,53 @@ class Study(study.Study):
             "data": data,
             "n_facts": n_facts,
             "n_fine": n_fine,
-            "n_formats": n_formats,
             "n_correct": n_correct,
             "n_incorrect": n_incorrect,
             "n_others": n_others,
-            "n_around": n_around,
+            "n_subjects": n_subjects,
             "seed": seed,
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
         super().__init__(models=models, parameters=parameters, records=records)
+        self.formats = formats
         if tuned:
             chats = [model for model in self.models if model.chat]
             why = "no chat template here to compare with; name a model that has one"
             need(chats, self.models, why)
             self.models = chats
-        loaded = facts.load_named_temporal(
+        self.facts, _, self.dates = facts.load_named_temporal(
             data,
-            limit=n_facts if n_formats is None else n_formats,
+            limit=n_facts,
+            fact_ids=fact_ids,
             n_fine=n_fine,
             n_correct=n_correct,
             n_incorrect=n_incorrect,
+            n_others=n_others or 0,
+            n_subjects=n_subjects or 0,
             seed=seed,
         )
-        self.facts, _, self.dates = loaded
-        self.facts = probe.other_objects(self.facts, n_others or 0, seed=seed)
         self.statements = probe.statements(self.facts, self.dates)
         schemas.TemporalFacts.validate(self.facts)
         schemas.Statements.validate(self.statements)
-        self.scores = self._scored(self.statements, formats)
+        self.scores = self._scored(self.statements)
+        if self.models:
+            schemas.Scores.validate(self.scores)
         self.print_counts(f"{len(self.facts)} facts, {len(self.statements)} dated questions")
 
-    def _scored(
-        self, statements: pd.DataFrame, formats: Sequence[str] = ("question",)
-    ) -> pd.DataFrame:
+    def _scored(self, statements: pd.DataFrame) -> pd.DataFrame:
         def ask(model: Model) -> pd.DataFrame:
-            return pd.concat(probe.scored(model, statements, prompt_format=f) for f in formats)
+            return pd.concat(probe.scored(model, statements, name) for name in self.formats)
 
-        found = self.concat_over_models(ask)
-        return schemas.Scores.validate(found) if self.models else found
+        return self.concat_over_models(ask)
+
+    @cached_property
+    def crossed(self) -> pd.DataFrame:
+        """Scores of the object and the wrong names after the questions of all subjects, at the dates
+        that play matches: `schemas.CubeScores`."""
+        tested = self.dates[self.dates["label"] != "transitional"]
+        found = self._scored(probe.statements(facts.of_all_subjects(self.facts), tested))
+        return schemas.CubeScores.validate(found)
 
     @cached_property
     def as_published(self) -> pd.DataFrame:
@@ -100,13 +108,8 @@ class Study(study.Study):
             n_correct=self.parameter("n_correct"),
             n_incorrect=2 * self.parameter("n_incorrect"),
         )
+        asked = asked.drop(columns="others")
         return self._scored(probe.statements(asked, dates[dates["precision"] == "year"]))
-
-    @cached_property
-    def at_boundaries(self) -> pd.DataFrame:
-        """Scores of `n_around` facts in the years up to 5 before and after their start and end."""
-        drawn = facts.sample(self.facts, self.parameter("n_around"), self.parameter("seed"))
-        return self._scored(probe.statements(drawn, dating.around(drawn)))
 
     @cached_property
     def matched(self) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 MOMENT = ["model", "chain", "year"]
-MEASURES = ("right", "near", "distance")
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of a model's scores beside the order
 WIDTH = 0.3  # of the kernel of lengths, in log(n + 1)
 
@@ -24,56 +23,18 @@ def above_own_mean(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(above=scores["logprob"] - mean)
 
 
-def predicted(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """Who is named at each moment, the likeliest by `value` (logprob, above, or prior): holder (the
-    right one), term, named, predicted (the term; of a holder who returned the nearest), right,
-    drift (predicted minus term), distance (terms off), near (at most one), terms (of the chain)."""
-    top = scores.loc[scores.groupby(MOMENT, sort=False)[value].idxmax(), [*MOMENT, "holder"]]
-    named = scores.merge(top, on=[*MOMENT, "holder"])
-    named = named.assign(drift=named["candidate"] - named["term"])
-    named = named.loc[named["drift"].abs().groupby([named[k] for k in MOMENT]).idxmin()]
-    named = named.rename(columns={"holder": "named", "candidate": "predicted", "true": "right"})
-    holder = scores.loc[scores["candidate"] == scores["term"], [*MOMENT, "holder"]]
-    named = named[[*MOMENT, "term", "named", "predicted", "right", "drift"]]
-    table = named.merge(holder, on=MOMENT)
-    table["distance"] = table["drift"].abs()
-    table["near"] = table["distance"] <= 1
-    terms = scores.groupby(MOMENT).size().rename("terms")
-    return table.join(terms, on=MOMENT).astype(dict.fromkeys(MEASURES, float))
-
-
-def confusion(predicted: pd.DataFrame) -> pd.DataFrame:
-    """How often each term of a chain is named in the moments of each: model, chain, term,
-    predicted, count (also 0), share of the term's moments, n."""
-    tables = {}
-    for key, part in predicted.groupby(["model", "chain"], sort=False):
-        terms = pd.RangeIndex(part["terms"].iloc[0], name="predicted")
-        counts = pd.crosstab(part["term"], part["predicted"]).reindex(columns=terms, fill_value=0)
-        tables[key] = pd.Series(counts.stack(), name="count")
-    table = pd.concat(tables, names=["model", "chain"])
-    n = table.groupby(["model", "chain", "term"]).transform("sum")
-    return table.to_frame().assign(share=table / n, n=n).reset_index()
-
-
-def baselines(scores: pd.DataFrame, value: str = "logprob") -> pd.DataFrame:
-    """How likely each moment is right by rules that do not read the year, a row a model, chain,
-    year and `rule`: "the model", "any holder" (drawn), "one for all" (of most moments), "undated"
-    (the likeliest) and "permuted" (the mean over all permutations of the chain's years)."""
-    table = predicted(scores, value)
-    chain = [table["model"], table["chain"]]
-    named = table.groupby(["model", "chain"])["named"].value_counts(normalize=True)
-    holders = scores.groupby(["model", "chain"])["holder"].nunique()
-    most = table["holder"].groupby(chain).transform(lambda names: names.mode()[0])
-    keys = [pd.MultiIndex.from_frame(table[["model", "chain", *k]]) for k in ([], ["holder"])]
-    rules: dict[str, Any] = {
-        "the model": table["right"],
-        "any holder": 1 / holders.reindex(keys[0]).to_numpy(),
-        "one for all": (table["holder"] == most).astype(float),
-        "undated": predicted(scores, "prior")["right"],
-        "permuted": named.reindex(keys[1], fill_value=0).to_numpy(),
-    }
-    wide = table[MOMENT].assign(**rules)
-    return wide.melt(MOMENT, [*rules], "rule", "right")
+def predicted(scores: pd.DataFrame) -> pd.DataFrame:
+    """Who is named at each moment, the likeliest by `above`: model, chain, year, term, holder (the right
+    one), named, right (0 or 1), and `permuted`: how likely it is right when the chain's names are dealt
+    to its years at random. Holders count, not terms: one who returned is right in both."""
+    top = scores.loc[scores.groupby(MOMENT, sort=False)["above"].idxmax(), [*MOMENT, "holder"]]
+    top = top.rename(columns={"holder": "named"})
+    asked = scores.loc[scores["candidate"] == scores["term"], [*MOMENT, "term", "holder"]]
+    table = asked.merge(top, on=MOMENT)
+    shares = table.groupby(["model", "chain"])["named"].value_counts(normalize=True)
+    dealt = pd.MultiIndex.from_frame(table[["model", "chain", "holder"]])
+    permuted = shares.reindex(dealt, fill_value=0).to_numpy()
+    return table.assign(right=(table["named"] == table["holder"]).astype(float), permuted=permuted)
 
 
 def with_order(scores: pd.DataFrame, terms: pd.DataFrame) -> pd.DataFrame:
