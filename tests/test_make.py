@@ -166,6 +166,32 @@ def test_a_python_that_is_too_old_or_too_new_is_refused(folder, version, fits, t
     assert ("have no wheels for it yet" in done.stderr) == (version > (3, 15))
 
 
+def test_the_pythons_that_are_asked_for_are_those_that_are_named():
+    """By the Makefile, pyproject.toml, environment.yml and README."""
+    assert "(3, 11) <= v < (3, 15)" in MAKEFILE
+    for name, words in (
+        ("pyproject.toml", 'requires-python = ">=3.11,<3.15"'),
+        ("environment.yml", "python>=3.11,<3.15"),
+        ("README.md", "Python 3.11 to 3.14 "),
+        ("install.py", "(3, 11) <= sys.version_info < (3, 15)"),
+    ):
+        assert words in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_an_activated_conda_environment_is_used(folder):
+    """Wherever it lies."""
+    conda = folder / "conda; touch made"
+    (folder / ".venv").rename(conda)
+    where = {"CONDA_DEFAULT_ENV": "factrobust", "CONDA_PREFIX": str(conda)}
+    (folder / "build").mkdir()
+    done = make(folder, "answers", **where)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, then = (words[: -len(SEEN)] for words in noted(folder))
+    assert first == ["install.py", str(conda), "models"]
+    assert then == ["data/make_cards.py", "answers"]
+    assert not (folder / "made").exists()
+
+
 def test_help_lists_every_target_in_three_groups(folder):
     said = make(folder, "help").stdout
     groups = re.findall(r"^(To .*|For .*)$", said, re.MULTILINE)
