@@ -116,8 +116,8 @@ def test_no_name_of_a_variable_runs_what_it_holds(folder, text):
     [
         ("card", "make card needs MODEL: make card MODEL=gemma-3-270m"),
         ("card MODEL=", "make card needs MODEL: make card MODEL=gemma-3-270m"),
-        ("card NAME=x", "make card takes no NAME: it takes DATA MODEL OUT, see `make help`"),
-        ("card model=x", "make card takes no model: it takes DATA MODEL OUT, see `make help`"),
+        ("card NAME=x", "make card takes no NAME: it takes ALL DATA MODEL OUT, see `make help`"),
+        ("card model=x", "make card takes no model: it takes ALL DATA MODEL OUT, see `make help`"),
         ("card MODEL=x DATA=", "DATA is empty: give it a value, or leave it out"),
         ("diff A=x", "make diff needs B: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
         ("diff A= B=x", "make diff needs A: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
