@@ -113,10 +113,10 @@ answers: $(READY) ## every recorded question and answer, as parquet and CSV: bui
 ##@ For models and facts of yours
 
 card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
-	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $${ALL:+--all} $${OUT:+--out="$$OUT"}
+	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${OUT:+--out="$$OUT"}
 
 diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
-	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $${ALL:+--all} $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
+	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
 
 grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
 	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}

@@ -116,8 +116,8 @@ def test_no_name_of_a_variable_runs_what_it_holds(folder, text):
     [
         ("card", "make card needs MODEL: make card MODEL=gemma-3-270m"),
         ("card MODEL=", "make card needs MODEL: make card MODEL=gemma-3-270m"),
-        ("card NAME=x", "make card takes no NAME: it takes DATA MODEL OUT, see `make help`"),
-        ("card model=x", "make card takes no model: it takes DATA MODEL OUT, see `make help`"),
+        ("card NAME=x", "make card takes no NAME: it takes ALL DATA MODEL OUT, see `make help`"),
+        ("card model=x", "make card takes no model: it takes ALL DATA MODEL OUT, see `make help`"),
         ("card MODEL=x DATA=", "DATA is empty: give it a value, or leave it out"),
         ("diff A=x", "make diff needs B: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
         ("diff A= B=x", "make diff needs A: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
@@ -164,6 +164,32 @@ def test_a_python_that_is_too_old_or_too_new_is_refused(folder, version, fits, t
     needs = "factrobust needs Python 3.11 to 3.14, and "
     assert done.stderr.startswith("" if fits else needs)
     assert ("have no wheels for it yet" in done.stderr) == (version > (3, 15))
+
+
+def test_the_pythons_that_are_asked_for_are_those_that_are_named():
+    """By the Makefile, pyproject.toml, environment.yml and README."""
+    assert "(3, 11) <= v < (3, 15)" in MAKEFILE
+    for name, words in (
+        ("pyproject.toml", 'requires-python = ">=3.11,<3.15"'),
+        ("environment.yml", "python>=3.11,<3.15"),
+        ("README.md", "Python 3.11 to 3.14 "),
+        ("install.py", "(3, 11) <= sys.version_info < (3, 15)"),
+    ):
+        assert words in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_an_activated_conda_environment_is_used(folder):
+    """Wherever it lies."""
+    conda = folder / "conda; touch made"
+    (folder / ".venv").rename(conda)
+    where = {"CONDA_DEFAULT_ENV": "factrobust", "CONDA_PREFIX": str(conda)}
+    (folder / "build").mkdir()
+    done = make(folder, "answers", **where)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, then = (words[: -len(SEEN)] for words in noted(folder))
+    assert first == ["install.py", str(conda), "models"]
+    assert then == ["data/make_cards.py", "answers"]
+    assert not (folder / "made").exists()
 
 
 def test_help_lists_every_target_in_three_groups(folder):
