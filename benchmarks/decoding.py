@@ -5,7 +5,7 @@
 Every method is timed on one question after the other, in turn with its rivals, so that whatever else
 the machine does slows all of them; ratios are taken within a turn and given as median (lowest -
 highest). Tokens and head positions are counted by hooks on the network, not estimated. Writes
-data/benchmarks/1-decoding.csv (read by notebook 1.6) and 1-decoding.json beside it.
+data/benchmarks/1-decoding.csv (read by notebook 1.2) and 1-decoding.json beside it.
 """
 
 from __future__ import annotations

@@ -20,8 +20,12 @@ DIFF = re.compile(r"(<!-- diff: python tests/readme.py -->\n).*?(<!-- /diff -->)
 NUMBERS = ["mean", "low", "high", "n"]
 # What is quoted: its part and its words, the table under figures/, and the rows of it that are meant.
 QUOTED = """
-1 decoding: FRS (mean over domains), t_b by ten samples a temperature, as in the paper ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'by samples'
-1 decoding: FRS (mean over domains), t_b from the probability of the answer ; 1-decoding/table-01 ; d == 1 and over == 'domains' and estimator == 'from P_t'
+1 decoding: right answers, words drawn at a temperature of 1 ; 1-decoding/table-accuracy ; of == 't = 1'
+1 decoding: right answers, words drawn at a temperature of 2 ; 1-decoding/table-accuracy ; of == 't = 2'
+1 decoding: FRS, t_b by ten samples a temperature, as in the paper ; 1-decoding/table-01 ; d == 1 and estimator == 'by samples'
+1 decoding: FRS, t_b from the probability of the answer at the same temperatures ; 1-decoding/table-01 ; d == 1 and estimator == 'from P_t'
+1 decoding: the same, all logits times 2 ; 1-decoding/table-dial-moves ; of == 'FRS' and s == 2
+1 decoding: the same, all logits times 4 ; 1-decoding/table-dial-moves ; of == 'FRS' and s == 4
 2 time: win rate, dates given as years ; 2-time/figure-04 ; measure == 'win rate' and precision == 'year'
 2 time: win rate minus that of wrong names ; 2-time/table-nulls ; measure == 'win rate' and null == 'other names'
 2 time: win rate minus that under wrong subjects ; 2-time/table-nulls ; measure == 'win rate' and null == 'other subjects'

@@ -29,7 +29,7 @@ BELOW |= {"reproduce": {*FLOOR, "together"}, "__init__": {"models", "context", "
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",
-    "metrics": "metrics placebo successions prediction regression attribution following",
+    "metrics": "metrics placebo successions prediction regression attribution following sharpness",
     "plots": "plots", "study": "study shaken grounding spine damage opened card page compare answers __init__",
 }  # fmt: skip
 INSIDE = {
@@ -110,8 +110,8 @@ def test_no_code_cell_of_more_than_two_lines_stands_in_two_notebooks():
 
 
 def test_replaying_a_notebook_loads_few_modules_and_no_model(tmp_path):
-    """Notebook 1.2, cell by cell as plain Python, from the committed records."""
-    [path] = [path for path in NOTEBOOKS if path.name.startswith("1.2-")]
+    """Notebook 1.1, cell by cell as plain Python, from the committed records."""
+    [path] = [path for path in NOTEBOOKS if path.name.startswith("1.1-")]
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     script = tmp_path / "notebook.py"

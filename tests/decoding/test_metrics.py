@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
+from scipy.stats import binom
 
 from factrobust import statistics
 from factrobust.decoding import metrics
@@ -132,11 +133,6 @@ FACTS = pd.DataFrame({"object": ["Nairobi", "8", "Washington", "Jane Austen"]})
 FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 
 
-def test_a_high_mean_score_needs_unbroken_facts() -> None:
-    # Half of the facts at 1 and half at 0.8 make 0.9.
-    assert metrics.least_unbroken(pd.Series([0.9, 1.0, 0.7])).tolist() == pytest.approx([0.5, 1, 0])
-
-
 def test_mark() -> None:
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
@@ -151,6 +147,8 @@ def test_mark() -> None:
 def test_select_known_draws_by_hash() -> None:
     marked = pd.DataFrame({"model": list("aaaaab"), "fact_id": list("uvwxyu")})
     marked = marked.assign(domain=list("ggghhg"), exact_match=[False] + [True] * 5)
+    marked["token_ids"] = [[1], [1, 2], [1], [1], [1], [1, 2, 3]]
+    assert metrics.select_known(marked)["tokens"].tolist() == [2, 1, 1, 1, 3]
     assert metrics.select_known(marked)["fact_id"].tolist() == list("vwxyu")
     assert metrics.select_known(marked, 9)["fact_id"].tolist() == list("vwxyu")
     # By SHA-256, v (4c94...) comes before w (50e7...), x (2d71...) before y (a1fc...).
@@ -179,15 +177,11 @@ def test_who_knows_each_fact() -> None:
 
 def test_mark_detours() -> None:
     known = pd.DataFrame({"model": "m", "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
-    forms = pd.DataFrame(
-        {"model": "m", "fact_id": ["p", "p"], "form": [" The Dutch", " in Holland"]}
-    )
     samples = pd.DataFrame({"model": "m", "fact_id": list("ppppqp"), "correct": [1, 0, 1, 0, 1, 1]})
     samples["token_ids"] = [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7], [4]]
-    samples["text"] = [" Holland", " Hollands", " The Dutch", " H", " The Dutch", " old Holland"]
-    marked = metrics.mark_detours(samples.astype({"correct": bool}), known, forms)
-    assert marked[["begins", "detour", "listed", "spoiled"]].astype(int).to_numpy().tolist() == [
-        *([1, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]),
+    marked = metrics.mark_detours(samples.astype({"correct": bool}), known)
+    assert marked[["begins", "detour", "spoiled"]].astype(int).to_numpy().tolist() == [
+        *([1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0]),
     ]
 
 
@@ -237,6 +231,7 @@ def test_frs_table() -> None:
     assert cells["u", 2] == pytest.approx(1.25 / 2.25)
     assert cells["u", 5] == pytest.approx((0.5**5 * 2 - 0.25 + 1) / (0.5**5 * 2 - 0.25 + 2))
     assert cells["v"].tolist() == [1] * 5
+    assert metrics.frs_table(known, t_b, ds=[1])["d"].tolist() == [1, 1]
     exact = metrics.frs_table(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
     assert exact["v"].tolist() == [0.5] * 5
 
@@ -269,139 +264,54 @@ def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
     assert other["fact_id"].tolist() == table["fact_id"].tolist()
 
 
-# -- what samples tell ----------------------------------------------------------------------------
-
-STEPS = (0.5, 1.0, 1.5)
+# -- t_b from samples -----------------------------------------------------------------------------
 
 
-def test_distribution_by_hand() -> None:
-    # Two samples break a temperature if both are wrong: q = (1 - p)^2.
-    found = metrics.breaking_distribution([[0.8, 0.5, 0.0]], 2)
-    assert found[0] == pytest.approx([0.04, 0.96 * 0.25, 0.96 * 0.75, 0.0])
-    # One of three right is under one half: q = (1 - p)^3 + 3 p (1 - p)^2.
-    found = metrics.breaking_distribution([[0.5, 1.0, 1.0]], 3)
-    assert found[0] == pytest.approx([0.5, 0, 0, 0.5])
+def logistic(t_b: float, slope: float) -> np.ndarray:
+    return 1 / (1 + (np.array(PAPER) / t_b) ** slope)
 
 
-def test_sampling_error() -> None:
-    rows = [("m", "a", t, math.log(p)) for t, p in zip(STEPS, (0.8, 0.5, 1e-9), strict=True)]
+@pytest.mark.parametrize(("t_b", "slope"), [(0.45, 6), (1.1, 3), (1.7, 12)])
+def test_a_fit_finds_the_t_b_of_a_logistic_curve(t_b: float, slope: float) -> None:
+    n = 2000
+    right = np.round(n * logistic(t_b, slope))
+    assert metrics.fitted_break(PAPER, right, n) == pytest.approx(t_b, rel=0.02)
+    both = metrics.fitted_break(PAPER, [right, np.round(n * logistic(0.8, 5))], n)
+    assert both == pytest.approx([t_b, 0.8], rel=0.02)
+
+
+def test_a_fit_stands_between_the_last_right_and_the_first_wrong() -> None:
+    right = np.where(np.array(PAPER) < 0.9, 10, 0)  # all until 0.8, none from 1.0 on
+    assert 0.8 < metrics.fitted_break(PAPER, right, 10) < 1.0
+
+
+def test_what_another_draw_of_samples_would_change() -> None:
+    p = logistic(1.0, 6)
+    rows = [("m", "a", t, math.log(x)) for t, x in zip(PAPER, p, strict=True)]
     rows += [("m", "a", 0.7, math.log(0.4))]  # not on the paper's grid
     curves = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "logprob"])
-    two, many = metrics.sampling_error(curves, STEPS, [2, 1001]).to_dict("records")
-    # P = 0.04, 0.24, 0.72: the mean is 0.02 + 0.24 + 1.08, the mean square 0.01 + 0.24 + 1.62.
-    assert two["on_grid"] == 1.5
-    assert two["expected"] == pytest.approx(1.34)
-    assert two["bias"] == pytest.approx(1.34 - 1.5)
-    assert two["sd"] == pytest.approx(math.sqrt(1.87 - 1.34**2))
-    # At exactly one half, an odd number of samples breaks at 1.0 every other time, however many.
-    assert many["expected"] == pytest.approx(1.25)
-    unbroken = curves.assign(logprob=math.log(0.9))
-    assert metrics.sampling_error(unbroken, STEPS, [999])["expected"].item() == pytest.approx(2.0)
+    found = metrics.sampling_spread(curves, PAPER, 10, draws=4000)
+    found = found.set_index("estimator")
+    # The scan's by hand: it stops at the i-th temperature with q_i (1 - q_1) ... (1 - q_{i-1}).
+    q = binom.cdf(4, 10, p)
+    stops = q * np.cumprod([1, *(1 - q[:-1])])
+    t = np.array([*PAPER, 2.2])
+    stops = np.append(stops, 1 - stops.sum())
+    mean = stops @ t
+    assert found.loc["scan", "mean"] == pytest.approx(mean, abs=0.01)
+    assert found.loc["scan", "sd"] == pytest.approx(math.sqrt(stops @ t**2 - mean**2), rel=0.05)
+    assert found.loc["fit", "sd"] < 0.6 * found.loc["scan", "sd"]
+    assert found.loc["fit", "mean"] == pytest.approx(1.0, abs=0.03)
+    two = pd.concat([curves.assign(model="a", logprob=-0.1), curves])
+    beside = metrics.sampling_spread(two, PAPER, 10, draws=4000).query("model == 'm'")
+    assert beside["mean"].tolist() == found["mean"].tolist()  # whatever other model there is
+    many = metrics.sampling_spread(curves, PAPER, 90, draws=1000).set_index("estimator")
+    assert many.loc["fit", "sd"] == pytest.approx(found.loc["fit", "sd"] / 3, rel=0.25)
 
 
-def test_merged_entropy() -> None:
-    logs = np.log([0.4, 0.4, 0.1, 0.1])
-    # " red" and "Red" are one answer of 0.8: -(0.8 log4 0.8 + 0.2 log4 0.1).
-    hand = -(0.8 * math.log(0.8) + 0.2 * math.log(0.1)) / math.log(4)
-    assert metrics.merged_entropy([" red", "Red", "blue", "green"], logs) == pytest.approx(hand)
-    assert metrics.merged_entropy(["red", "Red", "RED ", " red"], logs) == 0
-
-
-def test_entropies() -> None:
-    logs = np.log([0.3, 0.2]).tolist()
-    known = pd.DataFrame({"model": ["m"], "fact_id": ["a"], "entropy": [0.9]})
-    known["top_logprobs"] = [[logs, np.log([0.5, 0.5]).tolist()]]
-    known["top_tokens"] = [[["Red", "red"], ["x", "y"]]]
-    known["entropies"] = [[math.log(10), 3 * math.log(10)]]
-    found = metrics.entropies(known).iloc[0]
-    plain = (-0.3 * math.log2(0.3) - 0.2 * math.log2(0.2) + 1) / 2
-    assert found["published"] == 0.9
-    assert found["not renormalised"] == pytest.approx(plain)
-    assert found["merged"] == pytest.approx(0.5)  # 0 for the first token, 1 for the second
-    assert found["vocabulary"] == pytest.approx(2)
-
-
-def test_beginnings_are_likely_tokens_that_say_something() -> None:
-    tokens = [" Holland", " The", "\n", " in", "", "\ufffd"]
-    known = pd.DataFrame({"top_tokens": [[tokens, ["x"]]]})
-    known["top_logprobs"] = [[np.log([0.5, 0.1, 0.1, 0.05, 0.1, 0.1]).tolist(), [0.0]]]
-    assert metrics.beginnings(known, 0.06) == [[" The"]]
-    assert metrics.beginnings(known, 0.05) == [[" The", " in"]]
-    assert metrics.beginnings(known, 0.5) == [[]]
-
-
-def test_wordings_end_with_the_truth_and_share_no_output() -> None:
-    outputs = [
-        *((" in", [" 19", "86", " in", " May"]), (" 1", ["986"]), (" It", [" 1986", "."])),
-        *((" April", [" 1986"]), (" April", [" 1986", " or"]), (" In", [" 1985"]), (" 1986s", [])),
-        (" year", [" 1986", "0"]),  # goes on to another number
-    ]
-    said = pd.DataFrame(outputs, columns=["begun", "tokens"])
-    said = said.assign(model="m", fact_id="f", prompt="p", text=" 1986 ", object="1986")
-    said["aliases"] = [[] for _ in outputs]
-    other = said.iloc[[3]].assign(fact_id="g", text=" May")
-    found = metrics.wordings(pd.concat([said, other]))
-    assert list(found) == ["model", "fact_id", "prompt", "form", "tokens"]
-    assert found[["fact_id", "form", "tokens"]].to_numpy().tolist() == [
-        *(["f", " in 1986", 3], ["f", " It 1986", 2], ["f", " April 1986", 2]),
-        ["g", " April 1986", 2],
-    ]
-    assert metrics.wordings(said[:0]).empty
-
-
-def test_wordings_add_up_to_a_limit_of_tokens() -> None:
-    curves = pd.DataFrame(
-        {"model": "m", "fact_id": ["f", "f", "g"], "temperature": [1.0, 2.0, 1.0]}
-    )
-    curves["logprob"] = np.log([0.5, 0.3, 0.9])
-    others = pd.DataFrame({"model": "m", "fact_id": "f", "temperature": [1.0, 2.0, 1.0]})
-    others = others.assign(logprob=np.log([0.2, 0.1, 0.1]), form=["a", "a", "b"], tokens=[5, 5, 6])
-    for limit, sums in ((4, [0.5, 0.3, 0.9]), (5, [0.7, 0.4, 0.9]), (6, [0.8, 0.4, 0.9])):
-        found = metrics.with_wordings(curves, others, limit)
-        assert list(found) == list(curves)
-        assert np.exp(found["logprob"]).tolist() == pytest.approx(sums)
-
-
-def test_a_scan_finds_nothing_beyond_its_end() -> None:
-    t_b = pd.DataFrame({"fact_id": list("abc"), "t_b": [0.4, 0.8, np.inf]})
-    assert metrics.scan_to(t_b, 0.4)["t_b"].tolist() == [0.4, np.inf, np.inf]
-    assert metrics.scan_to(t_b, 2.0)["t_b"].tolist() == [0.4, 0.8, np.inf]
-
-
-def test_entropy_bound_by_hand() -> None:
-    # t = 1: one half, and 1/18 for each of nine: 0.5 log10 2 + 0.5 log10 18 = 0.7781.
-    assert metrics.entropy_bound(1.0, 1) == pytest.approx(0.5 * np.log10(2) + 0.5 * np.log10(18))
-    # Two tokens of 2^-1/2 each, whose nine rivals share the rest.
-    q = 0.5**0.5
-    two = -q * np.log10(q) - (1 - q) * np.log10((1 - q) / 9)
-    assert metrics.entropy_bound(1.0, 2) == pytest.approx(two)
-    # High t: one rival that is as likely (log10 2), in one of three tokens.
-    assert metrics.entropy_bound([50.0], 3) == pytest.approx([np.log10(2) / 3])
-    assert metrics.entropy_bound(1e-6, 4) == pytest.approx(1, abs=1e-4)
-
-
-@pytest.mark.parametrize("tokens", [1, 2, 4])
-def test_no_answer_lies_above_the_entropy_bound(tokens: int) -> None:
-    rng = np.random.default_rng(tokens)
-    for _ in range(150):
-        gaps = [rng.exponential(rng.choice([0.2, 2, 9]), 9) for _ in range(tokens)]
-        if rng.random() < 0.3:  # equal rivals come near the bound
-            gaps = [np.full(9, gap.mean()) for gap in gaps]
-        answer = [np.concatenate([[0.0], -gap]) for gap in gaps]
-        t_b = metrics.crossing(GRID, [log_p(answer, t) for t in GRID])
-        if not np.isfinite(t_b):
-            continue
-        entropy = np.mean([statistics.top_entropy(logits) for logits in answer])
-        assert entropy <= metrics.entropy_bound(t_b, tokens) + 1e-3
-
-
-def test_noise_weakens_a_correlation() -> None:
-    x, y = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0, 3.0])
-    weights = np.ones((1, 4))
-    # Covariance 1, variances 1.25 and 1.25; with a noise of variance 1.25 r falls by sqrt 2.
-    plain = metrics.noisy_correlation(weights, x, y, np.zeros(4))
-    assert plain == pytest.approx([0.8])
-    noisy = metrics.noisy_correlation(weights, x, y, np.array([0.0, 2.5, 2.5, 0.0]))
-    assert noisy == pytest.approx([0.8 / math.sqrt(2)])
-    drawn = metrics.noisy_correlation(np.array([[2.0, 0, 0, 1]]), x, y, np.zeros(4))
-    assert drawn == pytest.approx([1.0])
+def test_per_token_is_the_root_of_the_probability() -> None:
+    curves = pd.DataFrame({"model": "m", "fact_id": list("aab"), "temperature": [1.0, 2.0, 1.0]})
+    curves["logprob"] = np.log([0.125, 0.001, 0.25])
+    index = pd.MultiIndex.from_tuples([("m", "b"), ("m", "a")], names=metrics.KEY)
+    found = metrics.per_token(curves, pd.Series([2, 3], index))
+    assert np.exp(found["logprob"]).tolist() == pytest.approx([0.5, 0.1, 0.5])

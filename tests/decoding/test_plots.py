@@ -10,17 +10,6 @@ T = [0.2, 1.0, 1.6, 2.0]
 LOOK = style.looks(["gemma-3-270m"])["gemma-3-270m"]
 
 
-def test_known_shares(check, intervals, models, shows, rows):
-    by_domain = intervals(model=models, domain=["arts", "science-history", "geography"])
-    by_type = intervals(model=models, answer_type=["Human", "Numerical"], n=30)
-    axis = check(plots.known_shares(by_domain, by_type), axes=1).axes[0]
-    assert rows(axis) == [
-        "geography (n = 40)", "arts (n = 40)", "science and history (n = 40)",
-        "Numerical (n = 30)", "Human (n = 30)",
-    ]  # fmt: skip
-    shows(axis, pd.concat([by_domain, by_type]), "mean")
-
-
 def test_known_by_relation_has_a_panel_a_domain_and_its_own_rows(
     check, intervals, models, shows, rows
 ):
@@ -49,59 +38,6 @@ def test_who_knows_stacks_what_no_model_knows_at_the_right(check, rows, entries)
     bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(4, 2, 4)
     assert bars[:, 1, 2] == pytest.approx(shares["author"])
     assert bars[:, 0, 0] == pytest.approx([0, 0.6, 0.8, 0.9])
-
-
-def test_certainty_bins_stack_right_below_wrong_and_meet_at_the_accuracy(check, models, entries):
-    one = pd.DataFrame({"bin": [0.9, 0.8, 0.5, 0.4, 0.3, 0.0, 0.9], "n": 50})
-    one["correct"] = [True] * 4 + [False] * 3
-    one["share"] = [0.2, 0.15, 0.05, 0.1, 0.25, 0.2, 0.05]
-    half = one.query("correct").assign(temperature=0.4, share=0.25)  # lacks the wrong ones
-    table = pd.concat([one.assign(temperature=2.0), half])
-    table = pd.concat(table.assign(model=m) for m in models)
-    fig = check(plots.certainty_bins(table), len(models))
-    for axis in fig.axes:
-        bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(20, 2, 4)
-        right = [0.2, 0.15, 0, 0, 0.05, 0.1, 0, 0, 0, 0]  # upwards, at t = 2: the surest first
-        wrong = [0.2, 0, 0, 0.25, 0, 0, 0, 0, 0, 0.05]
-        assert bars[:, 1, 3] == pytest.approx([*right, *wrong])
-        cooler = [0.25 * (k in (0, 1, 4, 5)) for k in range(20)]
-        assert bars[:, 0, 3] == pytest.approx(cooler)
-        assert bars[:, 1, 1] == pytest.approx([0, *np.cumsum([*right, *wrong])[:-1]])
-        assert bars[:, :, 0] == pytest.approx(np.tile([-0.45, 0.55], (20, 1)))
-        (accuracy,) = axis.collections
-        assert [line[0, 1] for line in accuracy.get_segments()] == pytest.approx([1, 0.5])
-        shades = np.arange(1, 11) / 10
-        colours = [to_rgba(style.RIGHT, alpha) for alpha in shades[::-1]]
-        colours += [to_rgba(style.WRONG, alpha) for alpha in shades]
-        drawn = np.array([bar.get_facecolor() for bar in axis.patches[::2]])
-        assert drawn == pytest.approx(np.array(colours))
-        assert axis.get_title().split("\n")[1] == "n = 50 samples"
-        assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0.4", "2"]
-    assert entries(fig)[:3] == ["right, 0.9–1", "wrong, 0.9–1", "right, 0.5–0.6"]
-
-
-def test_by_tokens_tells_lengths_apart_and_draws_their_bounds(check, intervals, models, entries):
-    one = pd.DataFrame({"t_b": [0.4, 2.0, 1.0, np.nan], "entropy": [0.5, 0.3, 0.1, 0.2]})
-    one = one.assign(tokens=[1, 2, 7, 1])
-    facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
-    means = intervals(model=models, t_b=[0.3, 0.9])
-    labels = {"labels": ("$t_b$", "$H$"), "shares": "y"}
-    bound = lambda at, tokens: at * 0 + 1 / tokens  # noqa: E731
-    fig = check(plots.by_tokens(facts, "t_b", "entropy", bound, means, **labels), axes=len(models))
-    axis = fig.axes[0]
-    points = [part.get_offsets().tolist() for part in axis.collections[:3]]
-    assert points == [[[0.4, 0.5]], [[2.0, 0.3]], [[1.0, 0.1]]]
-    bounds = [line for line in axis.lines if len(line.get_xdata()) == 100]
-    assert [line.get_ydata()[0] for line in bounds] == pytest.approx([1, 1 / 2, 1 / 3])
-    shades = [to_rgba(part.get_facecolor()[0][:3]) for part in axis.collections[:3]]
-    assert [to_rgba(line.get_color()) for line in bounds] == shades
-    (average,) = [line for line in axis.lines if line.get_marker() == "D"]
-    own = means[means["model"] == next(iter(style.looks(models)))]
-    assert average.get_xydata().T.tolist() == [[0.3, 0.9], own["mean"].tolist()]
-    assert axis.get_title().split("\n")[1] == "n = 3, 1 undefined"
-    assert entries(fig)[:4] == ["1 token", "2", "3 or more", "highest possible"]
-    bare = check(plots.by_tokens(facts, "t_b", "entropy", **labels), axes=len(models))
-    assert entries(bare) == ["1 token", "2", "3 or more"]
 
 
 def test_one_answer(check, rows, entries):
@@ -145,59 +81,87 @@ def test_surfaces_have_entropy_along_x_and_say_their_values(check):
         assert y == pytest.approx(2 * x - 1)
 
 
-def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models, points, entries):
+def test_certainty_bins_stack_right_before_wrong_and_meet_at_the_accuracy(check, models, entries):
+    one = pd.DataFrame({"bin": [0.9, 0.8, 0.5, 0.3, 0.0, 0.9], "n": 50})
+    one["correct"] = [True] * 3 + [False] * 3
+    one["share"] = [0.25, 0.15, 0.1, 0.25, 0.2, 0.05]
+    half = one.query("correct").assign(temperature=0.4, share=0.25)  # lacks the wrong ones
+    table = pd.concat([one.assign(temperature=2.0), half])
+    table = pd.concat(table.assign(model=m) for m in models)
+    fig = check(plots.certainty_bins(table), len(models))
+    kinds = ["right, 0.9–1.0", "right, 0.8–0.9", "right, 0.5–0.6"]
+    kinds += ["wrong, 0.0–0.1", "wrong, 0.3–0.4", "wrong, 0.9–1.0"]
+    assert entries(fig) == kinds  # none that has no sample
+    for axis in fig.axes:
+        bars = np.array([bar.get_bbox().bounds for bar in axis.patches]).reshape(6, 2, 4)
+        assert bars[:, 0, 2] == pytest.approx([0.25, 0.15, 0.1, 0.2, 0.25, 0.05])  # at t = 2
+        assert bars[:, 1, 2] == pytest.approx([0.25, 0.25, 0.25, 0, 0, 0])
+        assert bars[3, 0, 0] == pytest.approx(0.5)  # where right ones end: the accuracy
+        assert bars[:, 0, 0] == pytest.approx([0, 0.25, 0.4, 0.5, 0.7, 0.95])
+        colours = [bar.get_facecolor() for bar in axis.patches[::2]]
+        assert colours[0] == pytest.approx(to_rgba(style.RIGHT, 1.0))
+        assert colours[3] == pytest.approx(to_rgba(style.WRONG, 0.1))
+        assert axis.get_title().split("\n")[1] == "n = 50 samples"
+
+
+def offsets(axis):
+    """The points of each kind that an axis shows, and their colours."""
+    kinds = [kind for kind in axis.collections if len(kind.get_offsets())]
+    return [kind.get_offsets().tolist() for kind in kinds], [k.get_facecolor()[0] for k in kinds]
+
+
+def test_by_tokens_tells_lengths_apart(check, models, entries):
+    one = pd.DataFrame({"t_b": [0.4, 2.0, 1.0, np.nan], "entropy": [0.5, 0.3, 0.1, 0.2]})
+    one = one.assign(tokens=[1, 2, 7, 1])
+    facts = pd.concat(one.assign(model=model, fact_id=range(4)) for model in models)
+    labels = {"labels": ("$t_b$", "$H$"), "shares": "y"}
+    fig = check(plots.by_tokens(facts, "t_b", "entropy", **labels), axes=len(models))
+    for axis in fig.axes:
+        points, colours = offsets(axis)
+        assert points == [[[0.4, 0.5]], [[2.0, 0.3]], [[1.0, 0.1]]]
+        assert len({tuple(colour) for colour in colours}) == 3
+        assert axis.get_title().split("\n")[1] == "n = 3 facts"
+    assert entries(fig) == ["1 token", "2", "3 or more"]
+
+
+def test_frs_by_entropy_colours_t_b_and_marks_unbroken_facts_apart(check, models, entries):
     one = pd.DataFrame({
         "entropy": [0.5, 0.1, 0.2, 0.3, 0.9, np.nan], "frs": [0.4, 1, 0.7, 0.6, 0.1, np.nan],
-        "t_b": [1, np.inf, 0.4, 1, 0.6, 1], "d": 1.0, "fact_id": range(6),
+        "t_b": [1, np.inf, 0.4, 1.2, 2.0, 1], "d": 1.0, "fact_id": range(6),
     })  # fmt: skip
     facts = pd.concat(one.assign(model=model) for model in models)
     fig = check(plots.frs_by_entropy(facts, "from $P_t$"), axes=len(models))
     for axis in fig.axes:
-        assert points(axis, style.ORANGE).tolist() == [[0.1, 1]]
-        x, y = axis.collections[0].get_offsets().T
-        assert (x.tolist(), y.tolist()) == (one["entropy"][:5].tolist(), one["frs"][:5].tolist())
-        kinds = {tuple(colour[:3]) for colour in axis.collections[0].get_facecolor()}
-        assert len(kinds) == 4  # 0.4, 0.6, 1 and unbroken
-        joined = next(line for line in axis.lines if len(line.get_xdata()) == 2)
-        assert joined.get_xydata().tolist() == [[0.3, 0.6], [0.5, 0.4]]  # both break at 1
-        assert tuple(joined.get_color()[:3]) == tuple(axis.collections[0].get_facecolor()[0][:3])
-        assert axis.get_title().split("\n")[1] == "n = 5, 1 undefined, 1 unbroken"
+        points, colours = offsets(axis)
+        # 0.4; 1 and 1.2, which are one class; 2; and unbroken.
+        assert points == [[[0.2, 0.7]], [[0.5, 0.4], [0.3, 0.6]], [[0.9, 0.1]], [[0.1, 1]]]
+        assert colours[-1][:3] == pytest.approx(to_rgba(style.ORANGE)[:3])
+        assert axis.get_title().split("\n")[1] == "n = 5 facts"
     assert fig.axes[0].get_ylabel() == "FRS ($d$ = 1), $t_b$ from $P_t$"
     assert entries(fig)[:2] == ["$t_b$ 0.2–0.4", "$t_b$ 0.6–0.8"]
 
 
-def test_frs_distribution_has_shares_of_steps_and_a_gap(check, models):
-    frs = [0.2, 0.31, 0.32, 0.75, 0.8, 1.0, 1.0, np.nan]
-    one = pd.DataFrame({"domain": "arts", "fact_id": range(8), "frs": frs})
-    facts = pd.concat(one.assign(model=m) for m in models)
-    axis = check(plots.frs_distribution(facts, "by samples"), axes=1).axes[0]
-    assert axis.get_title().startswith("arts\nn = 7 facts")
-    *steps, gap = axis.patches
-    assert len(steps) == len(models)
-    shares, edges, _ = steps[0].get_data()
-    assert edges == pytest.approx(np.arange(22) / 20)
-    # A score on an edge belongs to the step that ends there: 0.8 is the last below the gap.
-    found = {
-        round(float(edge), 2): 7 * share for edge, share in zip(edges[1:], shares, strict=True)
-    }
-    assert {k: v for k, v in found.items() if v} == pytest.approx(
-        {0.2: 1, 0.35: 2, 0.75: 1, 0.8: 1, 1.05: 2}
+def test_the_dial_shows_lines_by_d_and_each_column_at_its_sharpness(check, models, entries):
+    s = np.geomspace(0.5, 8, 9)
+    rows = [
+        (m, d, at, 0.5 + 0.1 * np.log2(at) - d / 100) for m in models for d in (1, 5) for at in s
+    ]
+    dialled = pd.DataFrame(rows, columns=["model", "d", "s", "frs"])
+    published = pd.DataFrame({"model": ["A", "A", "GPT", "GPT"], "d": [1, 5, 1, 5]})
+    published["frs"] = [0.6, 0.55, 0.7, 0.66]
+    columns = pd.DataFrame([(m, c, at) for m in models for c, at in (("A", 2.0), ("GPT", 4.0))])
+    columns = columns.set_axis(["model", "column", "s"], axis=1).assign(
+        miss=[0.01, 0.02] * len(models)
     )
-    assert (gap.get_x(), gap.get_x() + gap.get_width()) == pytest.approx((0.8, 1))
-
-
-def test_agreement_draws_the_stairs_the_rings_and_what_lies_beyond(check, models):
-    one = pd.DataFrame({"fact_id": range(4), "t_b_exact": [0.4, np.inf, 1, np.nan]})
-    one = one.assign(t_b_sampled=[0.5, 1, 2.5, 1], detours=[True, False, False, True])
-    table = pd.concat(one.assign(model=model) for model in models)
-    fig = check(plots.agreement(table, [0.5, 1.0]), axes=len(models))
-    axis = fig.axes[0]
-    drawn = np.asarray(axis.collections[0].get_offsets())
-    assert drawn == pytest.approx(np.array([[0.4, 0.5], [2.3, 1], [1, 2.3]]))
-    rings, stairs = axis.lines[:2]
-    assert rings.get_xydata().tolist() == [[0.4, 0.5]]
-    # An exact t_b in (0.5, 1] is found at 1: the line at 0.7 stands at 1.
-    assert stairs.get_xydata().tolist() == [[0, 0.5], [0.5, 0.5], [1, 1]]
-    assert stairs.get_drawstyle() == "steps-pre"
-    assert axis.get_title().endswith("n = 3, 1 undefined")
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("exact $t_b$", "sampled $t_b$")
+    fig = check(plots.dial(dialled, columns, published), len(models))
+    for axis in fig.axes:
+        assert axis.get_title().endswith("\nlargest miss 0.020")
+        one, points_of_one, five, points_of_five, at_1 = axis.lines
+        assert one.get_ydata() == pytest.approx(0.5 + 0.1 * np.log2(s) - 0.01)
+        assert five.get_ydata() == pytest.approx(0.5 + 0.1 * np.log2(s) - 0.05)
+        assert points_of_one.get_xydata().tolist() == [[2, 0.6], [4, 0.7]]
+        assert points_of_five.get_xydata().tolist() == [[2, 0.55], [4, 0.66]]
+        assert points_of_five.get_markeredgecolor() == five.get_color() != one.get_color()
+        assert at_1.get_xdata() == [1, 1]
+        assert [text.get_text().strip() for text in axis.texts] == ["A", "GPT"]
+    assert entries(fig) == ["$d$ = 1", "$d$ = 5", "the paper's table 1"]

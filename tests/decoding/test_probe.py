@@ -218,31 +218,6 @@ def test_truncated_answers_by_hand(toy, known):
     assert set(samples["text"]) == {" Nairobi"}
 
 
-def test_another_wording_is_found_and_adds_up(toy, known):
-    two = known[known["fact_id"].isin(["Kenya", "Ghana"])]
-    others = metrics.beginnings(two, 0.15)
-    assert others == [[], [" big", " Lagos"]]
-    said = probe.continued(toy, two, others)
-    assert said[["fact_id", "begun"]].to_numpy().tolist() == [
-        ["Ghana", " big"],
-        ["Ghana", " Lagos"],
-    ]
-    assert said["tokens"].tolist()[0][0] == " Accra"
-    forms = metrics.wordings(said)
-    assert forms[["form", "tokens"]].to_numpy().tolist() == [[" big Accra", 2]]
-    curves = probe.tempered_forms(toy, forms, [1.0, 2.0])
-    assert list(curves) == ["model", "fact_id", "form", "tokens", "temperature", "logprob"]
-    # big has 0.3 at t = 1, and Accra is sure then; at t = 2 roots count.
-    roots = np.sqrt([0.5, 0.3, 0.2])
-    assert np.exp(curves["logprob"]).tolist() == pytest.approx(
-        [0.3, roots[1] / roots.sum()], rel=1e-5
-    )
-    whole = metrics.with_wordings(probe.curves(two), probe.tempered_forms(toy, forms), 2)
-    at_one = whole[whole["temperature"] == 1].set_index("fact_id")["logprob"]
-    assert np.exp(at_one).to_dict() == pytest.approx({"Kenya": 0.6, "Ghana": 0.8}, rel=1e-5)
-    assert probe.tempered_forms(toy, forms[:0]).empty
-
-
 def test_another_format_is_asked_and_named(toy, facts):
     made = probe.greedy(toy, facts[:1], prompt_format="two-shot")
     assert made["prompt_format"].tolist() == ["two-shot"]

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from factrobust import decoding
-from factrobust.datasets.facts import answers
 from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
 from factrobust.models.interface import LacksError
-from factrobust.text import normalise
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
@@ -87,35 +85,18 @@ def test_one_way_finds_the_breaking_temperatures_of_all_models(notebook):
 
 def test_the_length_neutral_t_b_is_where_the_mean_token_has_one_half(notebook):
     study = embedded(notebook, n_questions=900)
-    known = study.known.assign(tokens=study.known["logprobs"].map(len))
-    both = known.merge(study.exact, on=KEY).merge(study.per_token, on=KEY, suffixes=("", "_token"))
+    both = study.held
+    assert both["tokens"].tolist() == both["logprobs"].map(len).tolist()
     one = both["tokens"] == 1
-    assert both.loc[one, "t_b"].equals(both.loc[one, "t_b_token"])
-    assert (both.loc[~one, "t_b_token"] > both.loc[~one, "t_b"]).all()
+    assert both.loc[one, "t_b"].tolist() == both.loc[one, "t_b_per_token"].tolist()
+    assert (both.loc[~one, "t_b_per_token"] > both.loc[~one, "t_b"]).all()
     for fact in both[~one].head(20).itertuples():
         curve = study.curves().query("model == @fact.model and fact_id == @fact.fact_id")
-        at = np.interp(fact.t_b_token, curve["temperature"], curve["logprob"] / fact.tokens)
+        at = np.interp(fact.t_b_per_token, curve["temperature"], curve["logprob"] / fact.tokens)
         assert abs(at - np.log(0.5)) < 0.02  # a straight line between the grid's points
 
 
-def test_other_wordings_of_known_answers(notebook):
-    study = embedded(notebook, n_questions=900, least=0.05)
-    forms = study.wordings.drop_duplicates([*KEY, "form"]).merge(study.known, on=KEY)
-    assert len(forms) > 100
-    texts = zip(forms["form"], forms["text"], answers(forms), strict=True)
-    for form, said, accepted in texts:
-        assert any(normalise(name) in normalise(form) for name in accepted)
-        assert not form.startswith(said.rstrip())
-    by_hand = np.exp(study.curves().set_index([*KEY, "temperature"])["logprob"])
-    short = study.wordings[study.wordings["tokens"] <= 5]
-    more = np.exp(short["logprob"]).groupby([short[c] for c in (*KEY, "temperature")]).sum()
-    found = np.exp(study.worded_curves(5).set_index([*KEY, "temperature"])["logprob"])
-    by_hand = by_hand.add(more, fill_value=0)
-    np.testing.assert_allclose(found, by_hand[found.index], rtol=1e-6)
-    assert (found < 1 + 1e-4).all()  # no output counts twice
-
-
-def test_both_prompt_formats_and_longer_answers(notebook):
+def test_both_prompt_formats(notebook):
     study = embedded(notebook, n_questions=900)
     asked = study.facts.sample(300, random_state=0)
     formats = study.in_formats(["two-shot", "prefix"], asked)
@@ -130,9 +111,40 @@ def test_both_prompt_formats_and_longer_answers(notebook):
     assert own["exact_match"].equals(known[own.index])
     t_b = study.exact.set_index(KEY)["t_b"]
     assert own["t_b"][own["exact_match"]].equals(t_b[own.index[own["exact_match"]]])
-    missed = study.marked[~study.marked["exact_match"]]
-    full = missed[missed["token_ids"].map(len) == 5]
-    longer = study.longer(full, 20)
-    pairs = zip(longer["token_ids"], full["token_ids"], strict=True)
-    assert all(list(more[:5]) == list(ids) for more, ids in pairs)
-    assert longer["token_ids"].map(len).max() == 20
+
+
+def test_cuts_are_of_the_sampled_facts_and_raise_the_answer(notebook):
+    study = embedded(notebook, n_questions=900)
+    at = [0.2, 0.6, 0.7, 1.0, 1.4, 2.0]
+    cut = study.cut(at, top_k=50)
+    few = study.known_sample
+    assert len(cut) == len(few) * len(at)
+    plain = study.curves().set_index([*KEY, "temperature"])["logprob"]
+    for t in (0.2, 1.0, 2.0):
+        both = cut[cut["temperature"] == t].join(plain.rename("plain"), on=[*KEY, "temperature"])
+        gain = both["logprob"] - both["plain"]
+        assert gain.min() > -1e-4  # the likeliest token is never cut
+    assert (gain > 0.1).mean() > 0.9  # at t = 2 the unlikely ones have most of the probability
+    study.models[0].lacks = {"temper": "no logits"}
+    assert set(study.cut(at, top_k=50)["model"]) == {SMOLLM}
+
+
+def test_what_transformers_draws_by_where_nothing_is_set():
+    """As 1.1 says of the installed version: greedy; told to sample t = 1 and top-k 50; pipeline t = 0.7."""
+    from transformers import GenerationConfig
+    from transformers.pipelines.text_generation import TextGenerationPipeline
+
+    usual = GenerationConfig._get_default_generation_params()
+    assert {name: usual[name] for name in ("do_sample", "temperature", "top_k", "top_p")} == {
+        "do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
+    }  # fmt: skip
+    pipeline = TextGenerationPipeline._default_generation_config
+    assert (pipeline.do_sample, pipeline.temperature) == (True, 0.7)
+    assert pipeline.top_k in (None, 50)
+
+
+def test_only_models_that_are_named_are_sampled(notebook):
+    some = embedded(notebook, n_questions=900, sampled=[SMOLLM, "another"]).known_sample
+    assert set(some["model"]) == {SMOLLM}
+    none_of_these = embedded(notebook, n_questions=900, sampled=["another"]).known_sample
+    assert set(none_of_these["model"]) == {GEMMA, SMOLLM}

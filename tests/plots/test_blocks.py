@@ -46,11 +46,13 @@ def test_panels_stand_in_order_and_count_their_facts(check):
 
 
 def test_models_stand_three_in_a_row(check):
-    fig, parts = panels(table(model=list("dabc")), "model", what="facts")
-    assert [own["model"].iloc[0] for _, own in parts] == list("abcd")
-    assert [axis.get_title() for axis in fig.axes] == [f"{m}\nn = 12 facts" for m in "abcd"]
-    assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", "", "y"]
-    assert check(fig, axes=4).get_figheight() == 4
+    fig, parts = panels(table(model=list("dabce")), "model", what="facts")
+    assert [own["model"].iloc[0] for _, own in parts] == list("abcde")
+    assert [axis.get_title() for axis in fig.axes] == [f"{m}\nn = 12 facts" for m in "abcde"]
+    assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", "", "y", ""]
+    assert check(fig, axes=5).get_figheight() == 4
+    four, _ = panels(table(model=list("dabc")), "model", what="facts")
+    assert [axis.get_ylabel() for axis in check(four, axes=4).axes] == ["y", "", "y", ""]
 
 
 def test_curves_have_a_line_a_model_and_their_legend(check, entries):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
-from factrobust.statistics import ratio_of_sums, top_entropy
+from factrobust.statistics import top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
@@ -52,23 +52,6 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
     return np.where(first > 0, np.where(first < len(t), t_b, np.inf), np.nan)[()]
 
 
-def entropy_bound(t_b: ArrayLike, tokens: int) -> NDArray[np.float64]:
-    """The highest entropy of an answer of so many tokens that breaks at `t_b`, where P_t is one half.
-
-    A token of probability q at t leaves its rivals 1 / q - 1 (as odds). Entropy is highest if k rivals
-    share this evenly: before tempering, each has ((1 / q - 1) / k)^t of the answer's probability, k
-    from 1 to 9. If m of the n tokens lose evenly, q = 2^(-1 / m), and the other tokens are certain.
-    """
-    t, best = np.asarray(t_b, dtype=float), np.zeros(np.shape(t_b))
-    for lossy in range(1, tokens + 1):
-        for rivals in range(1, 10):
-            odds = np.minimum(1, ((2 ** (1 / lossy) - 1) / rivals) ** t)
-            total = 1 + rivals * odds
-            entropy = (np.log(total) - rivals * odds * np.log(odds) / total) / np.log(10)
-            best = np.maximum(best, entropy * lossy / tokens)
-    return best
-
-
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf). `entropy` is in
     [0, 1], `t_b` >= 0 (inf: never breaks), `d` >= 0; they broadcast. f is inf for t_b = inf, but 0
@@ -91,13 +74,6 @@ def frs(
     return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
 
 
-def least_unbroken(mean_frs: pd.Series) -> pd.Series:
-    """The least share of unbroken facts that a mean FRS at d = 1 needs [row]: they score 1, and those
-    that break up to t = 2 at most 0.8 (appendix G)."""
-    most = float(frs(0.0, 2.0))
-    return ((mean_frs - most) / (1 - most)).clip(lower=0)
-
-
 def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
@@ -110,9 +86,10 @@ def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.Data
 
 
 def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.DataFrame:
-    """The facts that a model knows: exactly matched greedy answers (4.1.2). With `per_domain`, at
-    most so many for each model and domain, drawn by a hash of fact_id."""
+    """The facts that a model knows: exactly matched greedy answers (4.1.2), with their number of
+    tokens. With `per_domain`, at most so many for each model and domain, drawn by a hash of fact_id."""
     known = marked[marked["exact_match"]]
+    known = known.assign(tokens=known["token_ids"].map(len))
     lots = known.assign(lot=known["fact_id"].map(draws.hash48))
     most = len(known) if per_domain is None else per_domain
     return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
@@ -179,14 +156,64 @@ def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
     return _per_fact(curves, "logprob", crossing)
 
 
-def frs_table(
-    known: pd.DataFrame, breaking_temperatures: pd.DataFrame, *, unbroken: float | None = 1.0
+def fitted_break(temperatures: ArrayLike, right: ArrayLike, n: int) -> NDArray[np.float64]:
+    """t_b by a logistic curve of the probability against log t, from the number of `right` answers
+    among n at each temperature, [..., t]: the mean of log t_b over curves of any middle and slope,
+    weighed by their likelihood."""
+    middles, slopes = np.meshgrid(np.log(np.geomspace(0.1, 4, 180)), np.geomspace(1.5, 24, 9))
+    steps = np.log(np.asarray(temperatures, dtype=float))[:, None]
+    odds = slopes.ravel() * (middles.ravel() - steps)  # [t, curve]
+    counts = np.asarray(right, dtype=float)
+    likelihood = n * -np.logaddexp(0, odds).sum(axis=0) + counts @ odds
+    weights = np.exp(likelihood - likelihood.max(axis=-1, keepdims=True))
+    return np.exp(weights @ middles.ravel() / weights.sum(axis=-1))
+
+
+def sampling_spread(
+    curves: pd.DataFrame, temperatures: Sequence[float], n: int, *, draws: int = 20, seed: int = 0
 ) -> pd.DataFrame:
-    """FRS of each known fact for every d of table 1: `schemas.Robustness`, and relation. Facts
-    without a breaking temperature are left out. For `unbroken` see `frs`."""
+    """What n samples a temperature leave uncertain in t_b: a row a model, fact and `estimator`, "scan"
+    (the paper's; a fact that never breaks counts as broken one step after the last temperature) or
+    "fit" (`fitted_break`), with mean and sd of `draws` t_b, found from counts drawn by P_t."""
+    models = [own for _, own in curves.groupby("model")]
+    if len(models) > 1:  # no model's numbers depend on another's
+        each = (sampling_spread(m, temperatures, n, draws=draws, seed=seed) for m in models)
+        return pd.concat(each, ignore_index=True)
+    near = at_temperatures(curves, temperatures)
+    wide = near.pivot(index=KEY, columns="temperature", values="logprob")
+    p = np.exp(wide.to_numpy(dtype=float)).clip(0, 1)
+    right = np.random.default_rng(seed).binomial(n, p, (draws, *p.shape))
+    beyond = 2 * temperatures[-1] - temperatures[-2]
+    scan = np.minimum(first_break(temperatures, right / n), beyond)
+    fit = np.array([fitted_break(temperatures, drawn, n) for drawn in right])  # saves memory
+    found = {"scan": scan, "fit": fit}
+    facts = wide.index.to_frame(index=False)
+    tables = [
+        facts.assign(estimator=name, mean=t_b.mean(axis=0), sd=t_b.std(axis=0, ddof=1))
+        for name, t_b in found.items()
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def per_token(curves: pd.DataFrame, tokens: pd.Series) -> pd.DataFrame:
+    """`schemas.Curves` of the mean of a token's probability, P_t^(1/n): `tokens` are the n of each
+    model and fact (its index). Like the entropy it is neutral to length."""
+    n = curves.join(tokens.rename("n"), on=KEY)["n"]
+    return curves.assign(logprob=curves["logprob"] / n)
+
+
+def frs_table(
+    known: pd.DataFrame,
+    breaking_temperatures: pd.DataFrame,
+    *,
+    ds: Sequence[float] = D_VALUES,
+    unbroken: float | None = 1.0,
+) -> pd.DataFrame:
+    """FRS of each known fact for every d of `ds`: `schemas.Robustness`, and relation. Facts without a
+    breaking temperature are left out. For `unbroken` see `frs`."""
     columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
     joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
-    table = pd.DataFrame({"d": D_VALUES}).merge(joined, how="cross")
+    table = pd.DataFrame({"d": ds}).merge(joined, how="cross")
     table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
     return table[[*schemas.Robustness.columns, "relation"]]
 
@@ -208,148 +235,19 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
 
 
-def mark_detours(marked: pd.DataFrame, known: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Samples with what the exact estimator counts, and where it differs from the sampled one.
 
     `begins`: the sample begins with the greedy answer's tokens, the event of
-    `decoding.probe.tempered`. `detour`: right, but begins otherwise; `listed`: a detour that begins
-    with one of the `wordings` in `others`. `spoiled`: begins so, but is wrong ("Paris" goes on to
-    "Parish"). So accuracy is the sum of begins and detour, minus spoiled.
+    `decoding.probe.tempered`. `detour`: right, but begins otherwise ("in 1986"). `spoiled`: begins
+    so, but is wrong ("Paris" goes on to "Parish"). So accuracy is the sum of begins and detour, minus
+    spoiled.
     """
-    forms = others[[*KEY, "form"]].drop_duplicates().groupby(KEY)["form"].agg(list)
-    joined = marked.join(known.set_index(KEY)[["token_ids"]].add_prefix("greedy_"), on=KEY)
-    pairs = zip(joined["token_ids"], joined["greedy_token_ids"], strict=True)
+    joined = marked.join(known.set_index(KEY)["token_ids"].rename("greedy"), on=KEY)
+    pairs = zip(joined["token_ids"], joined["greedy"], strict=True)
     begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
-    said = zip(zip(*(joined[key] for key in KEY), strict=True), joined["text"], strict=True)
-    spelled = [text.startswith(tuple(forms.get(key, ()))) for key, text in said]
     correct = marked["correct"].to_numpy(dtype=bool)
-    marked = marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
-    return marked.assign(listed=marked["detour"] & np.array(spelled, dtype=bool))
-
-
-def breaking_distribution(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
-    """How often the paper's scan with n samples breaks at each temperature, and (last) at none,
-    [fact, temperature + 1], from P_t [fact, temperature], ascending in t: with q_i = P(Bin(n, P_i)
-    < n / 2) it stops at the i-th with probability q_i (1 - q_1) ... (1 - q_{i-1})."""
-    from scipy.stats import binom
-
-    p = np.atleast_2d(np.asarray(probabilities, dtype=float))
-    fails = binom.cdf(np.ceil(THRESHOLD * n) - 1, n, np.clip(p, 0, 1))
-    reached = np.cumprod(np.hstack([np.ones((len(p), 1)), 1 - fails]), axis=1)
-    return reached * np.hstack([fails, np.ones((len(p), 1))])
-
-
-def sampling_error(
-    curves: pd.DataFrame, temperatures: Sequence[float], counts: Sequence[int]
-) -> pd.DataFrame:
-    """What sampling adds to t_b: a row a model, fact and number of `samples` a temperature.
-
-    `curves` (`schemas.Curves`) holds all the evenly spaced `temperatures`. `on_grid` is the first
-    of them with P_t below one half, `expected` the mean of the sampled t_b, `bias` their
-    difference, `sd` its standard deviation. A fact that never breaks counts as broken one step
-    after the last temperature.
-    """
-    grid = np.asarray(temperatures, dtype=float)
-    near = at_temperatures(curves, temperatures)
-    near = near.assign(temperature=near["temperature"].round(6))
-    wide = near.pivot(index=KEY, columns="temperature", values="logprob")
-    probabilities = np.exp(wide.to_numpy())
-    steps = np.append(grid, 2 * grid[-1] - grid[-2])
-    on_grid = np.minimum(first_break(grid, probabilities), steps[-1])
-    tables = []
-    for n in counts:
-        shares = breaking_distribution(probabilities, n)
-        expected = shares @ steps
-        sd = np.sqrt(np.maximum(shares @ steps**2 - expected**2, 0))
-        found = {"samples": n, "on_grid": on_grid, "expected": expected, "bias": expected - on_grid}
-        tables.append(wide.index.to_frame(index=False).assign(**found, sd=sd))
-    return pd.concat(tables, ignore_index=True)
-
-
-def noisy_correlation(
-    weights: NDArray, x: NDArray, expected: NDArray, variance: NDArray
-) -> NDArray[np.float64]:
-    """Pearson's correlation of x with a noisy number, of which the mean and the variance are given
-    [row], as `statistics.bootstrap_statistic` calls it: noise adds its variance and no covariance."""
-    one = np.ones_like(x)
-    mean_x, mean_y = (ratio_of_sums(weights, values, one) for values in (x, expected))
-    both = ratio_of_sums(weights, x * expected, one) - mean_x * mean_y
-    of_x = ratio_of_sums(weights, x**2, one) - mean_x**2
-    of_y = ratio_of_sums(weights, expected**2 + variance, one) - mean_y**2
-    return both / np.sqrt(of_x * of_y)
-
-
-def merged_entropy(tokens: Sequence[str], logprobs: Sequence[float]) -> float:
-    """`top_entropy` where tokens that differ only in case or spaces count as one (" red", "Red").
-    The logarithm's base stays the number of tokens given, so that merging never adds entropy."""
-    groups: dict[str, list[float]] = {}
-    for token, logprob in zip(tokens, logprobs, strict=True):
-        groups.setdefault(token.strip().casefold(), []).append(logprob)
-    merged = [np.logaddexp.reduce(parts) for parts in groups.values()]
-    if len(merged) == 1:
-        return 0.0
-    return top_entropy(merged) * float(np.log(len(merged)) / np.log(len(tokens)))
-
-
-def entropies(known: pd.DataFrame) -> pd.DataFrame:
-    """The entropy of each of `schemas.MarkedAnswers`, mean over its tokens, base 10: `published` of
-    the ten likeliest tokens, renormalised (equation 1); `not renormalised` with their plain
-    probabilities; `merged` (`merged_entropy`); `vocabulary`, all tokens, which may exceed 1."""
-    ten = [[np.asarray(at, dtype=float) for at in answer] for answer in known["top_logprobs"]]
-    plain = [np.mean([-np.exp(at) @ at / np.log(at.size) for at in answer]) for answer in ten]
-    pairs = zip(known["top_tokens"], known["top_logprobs"], strict=True)
-    every = ([merged_entropy(*at) for at in zip(*answer, strict=True)] for answer in pairs)
-    merged = [np.mean(answer) for answer in every]
-    whole = [np.mean(at) / np.log(10) for at in known["entropies"]]
-    table = known[KEY].assign(published=known["entropy"], merged=merged, vocabulary=whole)
-    return table.assign(**{"not renormalised": plain})
-
-
-def beginnings(known: pd.DataFrame, least: float) -> list[list[str]]:
-    """Of each known answer, the other tokens that begin an output with a probability of `least` or
-    more, of the ten likeliest [row]."""
-    first = zip(known["top_tokens"], known["top_logprobs"], strict=True)
-    pairs = [list(zip(tokens[0][1:], logs[0][1:], strict=True)) for tokens, logs in first]
-    no_text, log = {"\n", "\ufffd"}, np.log(least)
-    return [[x for x, p in at if p >= log and x and not no_text & {*x}] for at in pairs]
-
-
-def wordings(continued: pd.DataFrame) -> pd.DataFrame:
-    """The right ones of the outputs of `decoding.probe.continued`: model, fact_id, prompt, form
-    (the text up to the answer's end) and tokens, its number. A form that begins with the greedy
-    answer or another form, or they with it, is left out: so probabilities of all may be added."""
-    columns = [continued[c] for c in (*KEY, "prompt", "text", "begun", "tokens")]
-    rows: list[tuple[Any, ...]] = []
-    taken: dict[tuple[str, str], list[str]] = {}
-    for model, fact, prompt, said, begun, tokens, accepted in zip(
-        *columns, answers(continued), strict=True
-    ):
-        texts = ["".join([begun, *tokens[:k]]) for k in range(len(tokens) + 1)]
-        right = [text.contains(x, accepted) for x in texts]
-        # A token more shows whether the word goes on: "Niger" to "Nigeria".
-        ends = (k for k in range(len(right)) if all(right[k : k + 2]))
-        if (k := next(ends, None)) is None:
-            continue
-        form, others = texts[k], taken.setdefault((model, fact), [said.rstrip()])
-        if not any(form.startswith(x) or x.startswith(form) for x in others):
-            others.append(form)
-            rows.append((model, fact, prompt, form, 1 + k))
-    return pd.DataFrame(rows, columns=[*KEY, "prompt", "form", "tokens"])
-
-
-def with_wordings(curves: pd.DataFrame, others: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """log P_t of the greedy answer or one of the `others` (`decoding.probe.tempered_forms`) that have
-    at most `limit` tokens: `schemas.Curves`, a lower bound, since other wordings are not listed."""
-    few = others.loc[others["tokens"] <= limit, list(curves)]
-    every = pd.concat([curves, few]) if len(few) else curves
-    by = [*KEY, "temperature"]
-    summed = np.exp(every["logprob"]).groupby([every[c] for c in by], sort=False).sum()
-    return np.log(summed).reset_index()[list(curves)]
-
-
-def scan_to(breaking: pd.DataFrame, end: float) -> pd.DataFrame:
-    """The t_b that a scan finds which ends at the temperature `end`: inf beyond it."""
-    return breaking.assign(t_b=breaking["t_b"].where(breaking["t_b"] <= end, np.inf))
+    return marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
 
 
 def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> pd.DataFrame:

@@ -1,44 +1,31 @@
 """Figures of part 1: temperature and known facts (paper 1, and beyond it). Tables and errors as
 `plots.blocks` says."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
 from factrobust.decoding.metrics import KNOWN_BY
 from factrobust.plots import blocks, style
-from factrobust.plots.style import DOUBLE
+from factrobust.plots.style import DOUBLE, Look
 
-SHADES = colormaps["viridis"](np.array([0.05, 0.55, 0.88]))
+
+def shades(n: int) -> list[str]:
+    """So many colours in an order, dark to bright."""
+    return [to_hex(shade) for shade in colormaps["viridis"](np.linspace(0.05, 0.88, n))]
+
+
 # Answers by their number of tokens.
-LENGTHS = {
-    name: style.Look(to_hex(shade), marker)
-    for name, shade, marker in zip(("1 token", "2", "3 or more"), SHADES, "os^", strict=True)
-}
-TOP = 2.0  # the highest temperature sampled
-CLASSES = ("0.2–0.4", "0.6–0.8", "1.0–1.2", "1.4–1.6", "1.8–2.0")  # of t_b, in figure 4
-BETWEEN = (0.5, 0.9, 1.3, 1.7)  # what parts them
-STEP = 0.05  # of the scores in figure 13
-GAP = (0.8, 1.0)  # FRS that no fact can have
-
-
-def known_shares(by_domain: pd.DataFrame, by_type: pd.DataFrame) -> Figure:
-    """Share of facts that each model answers exactly, by domain and by answer type (4.1.2).
-    `by_domain`: intervals by model and domain; `by_type`: by model and answer_type."""
-    domains, types = style.ordered(by_domain["domain"]), style.ordered(by_type["answer_type"])
-    both = {"domain": "domain, answer type", "answer_type": "domain, answer type"}
-    table = pd.concat(part.rename(columns=both) for part in (by_domain, by_type))
-    fig, ((axis, _),) = blocks.forest(
-        table, both["domain"], [*domains, *types], rows_n=True, xlabel="share answered exactly"
-    )
-    axis.axhline(len(domains) - 0.5, color="0.7", lw=0.6)
-    axis.set_xlim(left=0)
-    return fig
+LENGTHS = dict(zip(("1 token", "2", "3 or more"), map(Look, shades(3), "os^"), strict=True))
+# Classes of t_b in figure 4, by the last of the paper's temperatures in each.
+CLASSES = dict(zip((0.4, 0.8, 1.2, 1.6, 2.0), map(Look, shades(5), "ooooo"), strict=True))
+UNBROKEN = Look(style.ORANGE, "D")
+CERTAIN = 10  # classes of certainty
 
 
 def known_by_relation(table: pd.DataFrame) -> Figure:
@@ -73,65 +60,6 @@ def who_knows(table: pd.DataFrame) -> Figure:
         shares, "relation", rows, [style.name(row) for row in rows], "known by", fills,
         labels=("share of the relation's facts", ""), height=0.9 + 0.17 * len(rows), width=5,
     )[0]  # fmt: skip
-
-
-def certainty_bins(table: pd.DataFrame) -> Figure:
-    """Figures 2, 6, 7: how certain sampled answers are, right below wrong ones, a bar a
-    temperature. `table` of `decoding.metrics.certainty_bins`, a panel a model: the surer, the
-    stronger the colour. The least certain answers meet at the accuracy, a black line."""
-    temperatures, bins = sorted(table["temperature"].unique()), [k / 10 for k in range(10)]
-    labels = ("temperature $t$", "share of samples, by certainty")
-    fig, panels = blocks.panels(table, "model", what="samples", labels=labels, shares="y")
-    at = np.arange(len(temperatures))
-    upwards = [(True, low) for low in bins[::-1]] + [(False, low) for low in bins]
-    fills: dict[tuple[bool, float], Any] = {
-        (right, low): (style.RIGHT if right else style.WRONG, 0.1 + low) for right, low in upwards
-    }
-    for axis, part in panels:
-        edges = part["bin"].round(1)
-        share = part["share"].groupby([part["correct"], edges, part["temperature"]]).sum()
-        heights = [[share.get((*kind, t), 0.0) for t in temperatures] for kind in upwards]
-        tops = np.cumsum(heights, axis=0)
-        for kind, height, top in zip(upwards, heights, tops, strict=True):
-            axis.bar(at, height, 0.9, top - height, color=fills[kind])
-        axis.hlines(tops[len(bins) - 1], at - 0.45, at + 0.45, color="black", lw=0.8)
-        axis.set_xticks(at, [f"{t:g}" for t in temperatures])
-        axis.set_ylim(0, 1)
-        axis.grid(False)
-    shown = [(right, low) for low in (0.9, 0.5, 0.0) for right in (True, False)]
-    kinds = {f"{'right' if r else 'wrong'}, {x:g}–{x + 0.1:g}": fills[r, x] for r, x in shown}
-    return blocks.legend(fig, blocks.patches(kinds))
-
-
-def by_tokens(
-    points: pd.DataFrame,
-    x: str,
-    y: str,
-    bound: Callable[[np.ndarray, int], np.ndarray] | None = None,
-    means: pd.DataFrame | None = None,
-    **options: Any,
-) -> Figure:
-    """Facts by the number of tokens of their answers (the column tokens), a panel a model. A line of
-    the same colour is what `bound` allows at x, for so many tokens; diamonds are `means` of y, with
-    intervals, at their column x by model. `options` as `blocks.scatter` takes them."""
-    fig, panels = blocks.scatter(points, x, y, **options)
-    mean: dict[str, Any] = {"color": "black", "marker": "D", "mfc": "white", "ms": 4, "ls": ""}
-    for axis, part in panels:
-        axis.collections[0].remove()
-        for tokens, look in enumerate(LENGTHS.values(), 1):
-            own = part[part["tokens"].clip(upper=len(LENGTHS)) == tokens]
-            form: dict[str, Any] = {"s": 11, "marker": look.marker, "alpha": 0.6, "lw": 0}
-            axis.scatter(own[x], own[y], color=look.colour, **form)
-            if bound is not None:
-                at = np.linspace(0.02, 1.05 * part[x].max(), 100)
-                axis.plot(at, bound(at, tokens), color=look.colour, lw=1.1)
-        if means is not None:
-            here = means[means["model"] == part["model"].iloc[0]]
-            axis.errorbar(here[x], here["mean"], style.errors(here), zorder=3, **mean)
-    handles = blocks.keys(LENGTHS, ls="")
-    handles += [blocks.key("highest possible", marker="")] if bound is not None else []
-    handles += [blocks.key("mean, 95% interval", **mean)] if means is not None else []
-    return blocks.legend(fig, handles)
 
 
 def one_answer(shares: pd.DataFrame) -> Figure:
@@ -195,66 +123,92 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     return fig
 
 
+def dial(dialled: pd.DataFrame, columns: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Mean FRS against sharpness, a line each d, a panel a model. A column of the paper's table 1 stands
+    at the sharpness that fits it: a hollow point each d, its name above. `dialled` of
+    `sharpness.dial`, `columns` of `sharpness.on_the_dial`, `published`: model, d, frs."""
+    labels = ("sharpness $s$: all logits times $s$", "mean FRS")
+    fig, panels = blocks.panels(dialled, "model", labels=labels, height=2.9)
+    ds = sorted(dialled["d"].unique())
+    looks = dict(zip(ds, map(Look, shades(len(ds))), strict=True))
+    theirs = published.pivot(index="model", columns="d", values="frs")
+    for axis, part in panels:
+        here = columns[columns["model"] == part["model"].iloc[0]]
+        for d, look in looks.items():
+            line = part[part["d"] == d]
+            axis.plot(line["s"], line["frs"], color=look.colour, marker="", lw=1.2)
+            at = theirs.loc[here["column"], d]
+            axis.plot(here["s"], at, "o", mfc="white", mec=look.colour, ms=4.5, ls="", zorder=3)
+        for s, name in zip(here["s"], here["column"], strict=True):
+            where: dict[str, Any] = {"rotation": 90, "fontsize": 6.5, "va": "bottom"}
+            side = "right" if "GPT" in name else "left"  # two of the columns lie close together
+            axis.text(s, 0.37, f" {name} ", ha=side, **where)
+        axis.axvline(1, **style.REFERENCE)
+        axis.set_ylim(0.35, 1.02)
+        axis.set_title(f"{axis.get_title()}\nlargest miss {here['miss'].max():.3f}")
+        blocks.log_axis(axis, part["s"])
+    handles = [blocks.key(f"$d$ = {d:g}", look, marker="") for d, look in looks.items()]
+    paper = blocks.key("the paper's table 1", marker="o", mfc="white", ls="")
+    return blocks.legend(fig, [*handles, paper])
+
+
+def certainty_bins(table: pd.DataFrame) -> Figure:
+    """Figures 2, 6, 7 of one domain: how certain sampled answers are, right ones left of wrong ones, a
+    bar a temperature, a panel a model. `table` of `decoding.metrics.certainty_bins`: the surer, the
+    stronger the colour. The least certain answers meet at the accuracy."""
+    downwards = [k / CERTAIN for k in reversed(range(CERTAIN))]
+    order = [(True, low) for low in downwards] + [(False, low) for low in reversed(downwards)]
+    present = {*zip(table["correct"], table["bin"].round(1), strict=True)}
+    fills: dict[str, Any] = {}
+    for right, low in (kind for kind in order if kind in present):
+        colour = style.RIGHT if right else style.WRONG
+        fills[_called(right, low)] = to_rgba(colour, 0.1 + low)
+    pairs = zip(table["correct"], table["bin"], strict=True)
+    drawn = table.assign(kind=[_called(right, low) for right, low in pairs])
+    temperatures = sorted(table["temperature"].unique(), reverse=True)
+    labels = ("share of samples, by certainty", "temperature $t$")
+    names = [f"{t:g}" for t in temperatures]
+    return blocks.stacks(
+        drawn, "temperature", temperatures, names, "kind", fills, panel="model", labels=labels,
+        what="samples", height=2.4,
+    )[0]  # fmt: skip
+
+
+def _called(right: bool, low: float) -> str:
+    return f"{'right' if right else 'wrong'}, {low:.1f}–{low + 1 / CERTAIN:.1f}"
+
+
+def by_tokens(points: pd.DataFrame, x: str, y: str, **options: Any) -> Figure:
+    """Facts by the number of tokens of their answers (the column tokens), a panel a model. `options` as
+    `blocks.panels` takes them."""
+    kinds = points["tokens"].clip(upper=len(LENGTHS)).map(dict(enumerate(LENGTHS, 1)))
+    return _coloured(points.assign(kind=kinds), x, y, LENGTHS, **options)
+
+
 def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
     """Figure 4: FRS against entropy, coloured by t_b, a panel a model. `points`: model, fact_id,
-    entropy, frs, t_b (inf: unbroken, drawn apart), one d; `estimator` says how t_b was found. A
-    thin line joins the facts that break at the same temperature."""
+    entropy, frs, t_b (inf: unbroken), one d; `estimator` says how t_b was found."""
+    names = {last: f"$t_b$ {last - 0.2:.1f}–{last:.1f}" for last in CLASSES}
+    looks = {name: CLASSES[last] for last, name in names.items()}
+    unbroken = "unbroken up to 2"
+    place = np.searchsorted([*CLASSES], points["t_b"] - 1e-9)
+    kinds = np.array([*looks, unbroken])[place]
     labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
-    fig, panels = blocks.scatter(points, "entropy", "frs", labels=labels, shares="xy", height=3.2)
-    shades = colormaps["viridis"](np.linspace(0, 0.92, len(CLASSES)))
-    apart: dict[str, Any] = {"marker": "D", "color": style.ORANGE, "mfc": "white", "ls": ""}
+    looks[unbroken] = UNBROKEN
+    how: dict[str, Any] = {"labels": labels, "shares": "xy", "height": 3.0}
+    return _coloured(points.assign(kind=kinds), "entropy", "frs", looks, **how)
+
+
+def _coloured(
+    points: pd.DataFrame, x: str, y: str, looks: Mapping[str, Look], **options: Any
+) -> Figure:
+    """Facts as points, those of each `kind` by its look; facts without a value are left out."""
+    points = points.dropna(subset=[x, y])
+    points = points.assign(n=points.groupby("model")["fact_id"].transform("size"))
+    fig, panels = blocks.panels(points, "model", what="facts", **options)
     for axis, part in panels:
-        axis.collections[0].set(facecolor=shades[np.digitize(part["t_b"], BETWEEN)], alpha=0.8)
-        for _, line in part.sort_values("entropy").groupby("t_b"):
-            shade = shades[np.digitize(line["t_b"].iloc[0], BETWEEN)]
-            axis.plot(line["entropy"], line["frs"], color=shade, lw=0.6, zorder=1)
-        whole = part[np.isinf(part["t_b"])]
-        axis.plot(whole["entropy"], whole["frs"], **apart)
-        axis.set_title(f"{axis.get_title()}, {len(whole)} unbroken")
-    pairs = zip(CLASSES, shades, strict=True)
-    handles = [blocks.key(f"$t_b$ {name}", ls="", marker="o", color=shade) for name, shade in pairs]
-    return blocks.legend(fig, [*handles, blocks.key(f"unbroken up to {TOP:g}", **apart)])
-
-
-def frs_distribution(points: pd.DataFrame, estimator: str) -> Figure:
-    """Figure 13: how the FRS is spread, a line a model, a panel a domain. `points`: model, domain,
-    fact_id, frs. The share of facts in each step of STEP; those that score 1 stand beyond it. No
-    fact can score in GAP, which is grey."""
-    drawn = points.dropna(subset=["frs"])
-    drawn = drawn.assign(n=drawn.groupby(["model", "domain"])["frs"].transform("size"))
-    labels = (f"FRS, $t_b$ {estimator}", "share of facts")
-    fig, panels = blocks.panels(drawn, "domain", what="facts", labels=labels)
-    looks, edges = style.looks(drawn["model"]), np.arange(0, 1 + 1.5 * STEP, STEP)
-    for axis, part in panels:
-        for model, look in looks.items():
-            # A score of 0.8 is that of a fact that breaks: it belongs below the gap.
-            frs = part.loc[part["model"] == model, "frs"]
-            counts, _ = np.histogram(np.where(frs < 1, frs - 1e-9, frs), edges)
-            axis.stairs(counts / max(len(frs), 1), edges, color=look.colour, ls=look.line, lw=1.2)
-        axis.axvspan(*GAP, color="0.93", lw=0, zorder=0)
-        axis.set(xlim=(0, edges[-1]), xticks=np.linspace(0, 1, 6))
-    handles = blocks.keys(looks, marker="")
-    return blocks.legend(fig, [*handles, *blocks.patches({"no score possible": "0.9"})])
-
-
-def agreement(table: pd.DataFrame, temperatures: Sequence[float]) -> Figure:
-    """Sampled t_b against exact t_b, a panel a model; stairs: samples without noise. `table`:
-    model, fact_id, t_b_exact, t_b_sampled (one of `temperatures`), detours (true: ringed). Values
-    above TOP stand in a band at the axis' end."""
-    x, y = "t_b_exact", "t_b_sampled"
-    table = table.assign(**{c: table[c].mask(table[c] > TOP, 1.15 * TOP) for c in (x, y)})
-    labels = ("exact $t_b$", "sampled $t_b$")
-    fig, panels = blocks.scatter(table, x, y, labels=labels, height=3.2)
-    ring: dict[str, Any] = {"ls": "", "marker": "o", "ms": 6.5, "mfc": "none", "mec": "black"}
-    stairs: dict[str, Any] = {"color": "0.4", "lw": 0.9, "marker": ""}
-    for axis, part in panels:
-        ringed = part[part["detours"]]
-        axis.plot(ringed[x], ringed[y], mew=0.7, **ring)
-        axis.step([0, *temperatures], [temperatures[0], *temperatures], where="pre", **stairs)
-        for which in "xy":
-            blocks.beyond(axis, which, TOP)
-    handles = [
-        blocks.key("without noise or detours", **stairs),
-        blocks.key("more than 10% of right samples are detours", mew=0.7, **ring),
-    ]
-    return blocks.legend(fig, handles)
+        for kind, look in looks.items():
+            own = part[part["kind"] == kind]
+            form: dict[str, Any] = {"s": 11, "marker": look.marker, "alpha": 0.6, "lw": 0}
+            axis.scatter(own[x], own[y], color=look.colour, **form)
+    return blocks.legend(fig, blocks.keys(looks, ls=""))

@@ -101,34 +101,10 @@ def tempered(
     return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
 
 
-def continued(
-    model: Model, responses: pd.DataFrame, beginnings: Sequence[Sequence[str]]
-) -> pd.DataFrame:
-    """Greedy outputs that begin with each of the `beginnings` [row], tokens of the model: a row a
-    beginning, with the columns of its answer, `begun` and `tokens`, the texts of those that follow."""
-    rows = responses.loc[responses.index.repeat([*map(len, beginnings)])].reset_index(drop=True)
-    rows = rows.assign(begun=[token for tokens in beginnings for token in tokens])
-    how: dict[str, Any] = {"max_new_tokens": LONG - 1, "alternatives": 1}
-    stop = FORMATS[model.prompt_format].stop
-    outputs = model.generate((rows["prompt"] + rows["begun"]).tolist(), stop=stop, **how)
-    tokens: Any = [[pairs[0][0] for pairs in output.top_logprobs] for output in outputs]
-    return rows.assign(tokens=tokens)
-
-
-def tempered_forms(
-    model: Model, forms: pd.DataFrame, temperatures: Sequence[float] = GRID
-) -> pd.DataFrame:
-    """log P_t of each of `decoding.metrics.wordings`, in its usual tokens: `schemas.Curves` with form
-    and tokens."""
-    prompts, texts = (forms[column].tolist() for column in ("prompt", "form"))
-    return _curves(forms, model.temper(prompts, texts, temperatures), temperatures)
-
-
 def _curves(
     responses: pd.DataFrame, logprobs: np.ndarray, temperatures: Sequence[float]
 ) -> pd.DataFrame:
-    kept = ["model", "fact_id", *(["form", "tokens"] if "form" in responses else [])]
-    repeated = responses[kept].loc[responses.index.repeat(len(temperatures))]
+    repeated = responses[["model", "fact_id"]].loc[responses.index.repeat(len(temperatures))]
     return repeated.assign(
         temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
         logprob=logprobs.ravel(),

@@ -21,9 +21,9 @@ class Study(study.Study):
     `counts` of those left out and the `marked` answers.
 
     `seed` draws the facts and the samples' random numbers. Of the known facts, `n_known` a model and
-    domain are sampled `n_samples` times at each temperature; beginnings of other answers are followed
-    from a probability of `least` on. Facts without a type get a classifier's, trained on `types` (None:
-    the embedded ones). `tempered`: only models that can be (LacksError for none).
+    domain are sampled `n_samples` times at each temperature, of the models that `sampled` names; of all,
+    if it names none of them. Facts without a type get a classifier's,
+    trained on `types` (None: the embedded ones). `tempered`: only models that can be (LacksError for none).
     """
 
     cluster = "relation"
@@ -37,7 +37,7 @@ class Study(study.Study):
         seed: int,
         n_known: int | None = None,
         n_samples: int | None = None,
-        least: float | None = None,
+        sampled: Sequence[str] = (),
         types: str | None = None,
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ class Study(study.Study):
             "seed": seed,
             "n_known": n_known,
             "n_samples": n_samples,
-            "least": least,
+            "sampled": list(sampled) or None,
             "types": types,
             "n_boot": n_boot,
         }
@@ -97,13 +97,15 @@ class Study(study.Study):
     @property
     def known_sample(self) -> pd.DataFrame:
         """At most `n_known` of `known` for each model and domain: those that are sampled."""
-        return metrics.select_known(self.known, per_domain=self.parameter("n_known"))
+        named = self.known[self.known["model"].isin(self.parameters.get("sampled", ()))]
+        known = named if len(named) else self.known
+        return metrics.select_known(known, per_domain=self.parameter("n_known"))
 
     def _ask_each(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
-        """What `ask` returns for each model and the answers of this model."""
-        return self.concat_over_models(
-            lambda model: ask(model, known[known["model"] == model.name], **how)
-        )
+        """What `ask` returns for each model and its answers, if there are any."""
+        asked = {model: known[known["model"] == model.name] for model in self.models}
+        tables = [ask(model, own, **how) for model, own in asked.items() if len(own)]
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `known_sample` at each temperature; `cuts` truncate (top_k, top_p,
@@ -111,28 +113,16 @@ class Study(study.Study):
         n, seed = self.parameter("n_samples"), self.parameter("seed")
         return self._ask_each(self.known_sample, probe.sampled, n=n, seed=seed, **cuts)
 
-    def curves(self, **cuts: Any) -> pd.DataFrame:
-        """log P_t of the known answers on the fine grid, or with `cuts` on the paper's
-        temperatures."""
-        if cuts:
-            return self._ask_each(self.known, probe.tempered, **cuts)
+    def curves(self) -> pd.DataFrame:
+        """log P_t of the known answers on the fine grid."""
         return probe.curves(self.known)
 
-    @cached_property
-    def wordings(self) -> pd.DataFrame:
-        """Other wordings of the known answers that begin with a probability of `least` or more, and
-        their log P_t (`decoding.probe.tempered_forms`)."""
-
-        def ask(model: Model, known: pd.DataFrame) -> pd.DataFrame:
-            others = metrics.beginnings(known, self.parameter("least"))
-            forms = metrics.wordings(probe.continued(model, known, others))
-            return probe.tempered_forms(model, forms)
-
-        return self._ask_each(self.known, ask)
-
-    def worded_curves(self, tokens: int = probe.LONG) -> pd.DataFrame:
-        """log P_t of the known answers in all `wordings` of at most so many tokens."""
-        return metrics.with_wordings(self.curves(), self.wordings, tokens)
+    def cut(self, temperatures: Sequence[float], **cuts: Any) -> pd.DataFrame:
+        """log P_t of `known_sample` at temperatures where `cuts` truncate (top_k, top_p, min_p), of the
+        models that can be tempered."""
+        able = [model.name for model in self.models if "temper" not in model.lacks]
+        known = self.known_sample[self.known_sample["model"].isin(able)]
+        return self._ask_each(known, probe.tempered, temperatures=temperatures, **cuts)
 
     def in_formats(self, kinds: Sequence[str], facts: pd.DataFrame) -> pd.DataFrame:
         """The marked answers to facts in prompt formats (column format), with exact t_b and frs. A
@@ -149,11 +139,6 @@ class Study(study.Study):
         marked = metrics.mark_greedy(stacked(tables, "format"))
         return marked.assign(frs=metrics.frs(marked["entropy"], marked["t_b"], unbroken=None))
 
-    def longer(self, responses: pd.DataFrame, max_new_tokens: int) -> pd.DataFrame:
-        """The marked answers to the same prompts with more tokens."""
-        how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "temperatures": ()}
-        return metrics.mark_greedy(self._ask_each(responses, probe.greedy, **how))
-
     @cached_property
     def exact(self) -> pd.DataFrame:
         """The exact t_b of the known answers: where P_t falls to one half."""
@@ -161,12 +146,17 @@ class Study(study.Study):
 
     @cached_property
     def per_token(self) -> pd.DataFrame:
-        """Their length-neutral t_b: where the mean of a token's probability, P_t^(1/n) for n tokens,
-        falls to one half."""
-        curves = self.curves()
-        tokens = self.known.set_index(metrics.KEY)["logprobs"].map(len).rename("tokens")
-        n = curves.join(tokens, on=metrics.KEY)["tokens"]
-        return metrics.exact_breaking(curves.assign(logprob=curves["logprob"] / n))
+        """Their length-neutral t_b: where the mean of a token's probability falls to one half."""
+        tokens = self.known.set_index(metrics.KEY)["tokens"]
+        return metrics.exact_breaking(metrics.per_token(self.curves(), tokens))
+
+    @cached_property
+    def held(self) -> pd.DataFrame:
+        """The known answers with their exact t_b, that per token, and logprob, the answer's; those of models
+        that cannot be tempered, and ties, are left out."""
+        per_token = self.per_token.rename(columns={"t_b": "t_b_per_token"})
+        rows = self.known.merge(self.exact.dropna()).merge(per_token)
+        return rows.assign(logprob=rows["logprobs"].map(sum))
 
     @cached_property
     def breaking_on_grid(self) -> pd.DataFrame:

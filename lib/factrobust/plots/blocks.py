@@ -53,14 +53,15 @@ def panels(
 ) -> tuple[Figure, Panels]:
     """A figure with a panel each value of the column `by`; all share their axes, unless `share` says not.
 
-    Models stand three in a row, anything else side by side. A panel is called by its value, and if
+    Models stand three in a row, four of them two in a row, anything else side by side. A panel is called by its value, and if
     `what` is counted, such as "facts", by the n of its models below. `labels` are those of x and y,
     `shares` the axes that show shares, such as "xy", and `height` is a row's, in inches.
     """
     check(table)
     models = list(style.looks(table["model"])) if "model" in table else []
     values = [None] if by is None else style.ordered(table[by])
-    columns = min(len(values), 3) if by == "model" else len(values)
+    most = 2 if len(values) == 4 else 3
+    columns = min(len(values), most) if by == "model" else len(values)
     rows = -(-len(values) // columns)
     width = width or (style.SINGLE if columns == 1 else style.DOUBLE)
     shared = {"sharex": True, "sharey": True} | share

@@ -28,7 +28,7 @@ def check(prediction):
 """
 - A token with a probability of 99% has rivals that are all far behind. Which temperature lets them catch up?
 - Does $t_b$ use anything that the probabilities at $t = 1$ do not hold?
-- Notebook 1.7 asks this question of both models.
+- Notebook 1.3 asks this question of all models.
 """
 
 # %% solution

@@ -1,0 +1,190 @@
+"""The sharpness dial: what it says of a sharpened model is what that model says itself."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import log_softmax
+
+from factrobust.datasets.published import load_published
+from factrobust.decoding import metrics, probe, sharpness
+from factrobust.decoding.metrics import KEY
+from factrobust.decoding.probe import GRID
+
+# As in tests/decoding/test_probe.py: one rival token, four, and an answer of two tokens.
+TABLE = {
+    " Egypt": {" Cairo": 0.7, " Giza": 0.1, " Suez": 0.1, " Luxor": 0.1},
+    " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
+    " Peru": {" Li": 0.8, " Cu": 0.2}, " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+}  # fmt: skip
+OBJECTS = {"Egypt": "Cairo", "Kenya": "Nairobi", "Peru": "Lima"}
+
+
+def times(s):
+    """The table of a model with all logits times s: probabilities to the power of s, normalised."""
+    powers = {last: {w: p**s for w, p in row.items()} for last, row in TABLE.items()}
+    return {
+        last: {w: p / sum(row.values()) for w, p in row.items()} for last, row in powers.items()
+    }
+
+
+def known(model):
+    names = pd.Series([*OBJECTS])
+    facts = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
+    facts = facts.assign(
+        relation="capital", aliases=[[] for _ in names], answer_type="Location",
+        domain="geography", question="Where is " + names + "?", prefix="To " + names,
+    )  # fmt: skip
+    answers = metrics.select_known(metrics.mark_greedy(probe.greedy(model, facts)))
+    return answers.merge(metrics.exact_breaking(probe.curves(answers)))
+
+
+@pytest.mark.parametrize("s", [0.7, 2.0, 3.5])
+def test_a_sharpened_model_is_what_the_dial_says(toy_model, s):
+    made, said = known(toy_model(times(s))), sharpness.sharpened(known(toy_model(TABLE)), s)
+    assert made["text"].tolist() == said["text"].tolist()  # the facts that it knows
+    np.testing.assert_allclose(said["entropy"], made["entropy"], atol=1e-6)
+    np.testing.assert_allclose(said["t_b"], made["t_b"], rtol=2e-3)
+    grid = metrics.grid_breaking(probe.curves(made), probe.TEMPERATURES)["t_b"]
+    assert said["grid_t_b"].tolist() == grid.tolist()
+    by_hand = metrics.frs(made["entropy"], grid)
+    np.testing.assert_allclose(said["frs"], by_hand, atol=1e-6)
+    curves = probe.curves(known(toy_model(TABLE)))
+    for t in (0.2, 1.3, 2.0):
+        hot = np.exp(probe.tempered(toy_model(times(s)), made, [t])["logprob"])
+        found = sharpness.probability(curves, t / s)[[("toy", fact) for fact in made["fact_id"]]]
+        np.testing.assert_allclose(found, hot, atol=2e-3)
+
+
+def test_the_entropy_at_s_1_is_the_published_one(toy_model):
+    rows = known(toy_model(TABLE))
+    found = sharpness.entropies(sharpness.positions(rows["top_logprobs"]))
+    np.testing.assert_allclose(found, rows["entropy"], atol=1e-12)
+    # Peru by hand at s = 2: 0.64 and 0.04 of the first token, 0.81 and twice 0.0025 of the second.
+    first, second = np.array([0.64, 0.04]) / 0.68, np.array([0.81, 0.0025, 0.0025]) / 0.815
+    by_hand = np.mean([-(p * np.log10(p)).sum() for p in (first, second)])
+    at_two = sharpness.entropies(sharpness.positions(rows["top_logprobs"]), 2)
+    assert at_two[rows["fact_id"].tolist().index("Peru")] == pytest.approx(by_hand)
+
+
+def test_the_papers_t_b_is_the_next_of_its_temperatures():
+    assert sharpness.SCAN.tolist() == [*probe.TEMPERATURES]
+    found = sharpness.on_grid([0.1, 0.2, 0.3999, 0.4, 1.99, 2.0, 7.0, np.inf])
+    assert found.tolist() == [0.2, 0.4, 0.4, 0.6, 2.0, np.inf, np.inf, np.inf]
+
+
+def held(rows, **columns):
+    """Known answers of one token with t_b: a row (model, fact_id, t_b), and other columns."""
+    table = pd.DataFrame(rows, columns=["model", "fact_id", "t_b"])
+    logs = log_softmax([5.0, *[1.0] * 9])
+    top = [[logs.tolist()] for _ in rows]
+    usual = {"tokens": 1, "domain": "d", "relation": "r", "top_logprobs": pd.Series(top)}
+    return table.assign(**usual | columns)
+
+
+def test_on_the_dial_all_domains_weigh_alike():
+    rows = held([("m", "a", 0.1), ("m", "b", 9.0), ("m", "c", 9.0)], domain=["x", "y", "y"])
+    [entropy] = {*sharpness.entropies(sharpness.positions(rows["top_logprobs"])).round(12)}
+    found = sharpness.dial(rows, [1, 30], [1, 5]).set_index(["d", "s"])["frs"]
+    for d in (1, 5):
+        broken = float(metrics.frs(entropy, 0.2, d))
+        assert found[d, 1] == pytest.approx((broken + 1) / 2)  # and two thirds of the facts hold
+        assert found[d, 30] == pytest.approx(1)
+
+
+def test_a_column_of_table_1_is_found_on_the_dial():
+    s, ds = np.array([0.5, 1.0, 2.0, 4.0]), [1, 2]
+    rows = [("m", d, at, at / 10 + d / 100) for d in ds for at in s]
+    dialled = pd.DataFrame(rows, columns=["model", "d", "s", "frs"])
+    theirs = pd.DataFrame({"model": ["A", "A", "B", "B"], "d": [1, 2, 1, 2]})
+    theirs["frs"] = [0.41, 0.42, 0.21, 0.26]  # A is s = 4; B misses d = 2 at s = 2 by 0.04
+    found = sharpness.on_the_dial(dialled, theirs).set_index("column")
+    assert found["s"].to_dict() == {"A": 4, "B": 2}
+    assert found["miss"].to_dict() == pytest.approx({"A": 0, "B": 0.04})
+    # s = 1 has 0.11, 0.12. A is 0.30 above both; B 0.10 and 0.14, so a constant of 0.12 misses by 0.02.
+    assert found["miss of a shift"].to_dict() == pytest.approx({"A": 0, "B": 0.02}, abs=1e-12)
+
+
+def test_models_brought_to_one_median_differ_by_no_sharpness():
+    """A model beside itself, sharpened: as published they differ, at one median they do not."""
+    facts = [(f"f{i}", t_b) for i, t_b in enumerate([0.31, 0.52, 0.77, 0.94, 1.23])]
+    plain = held([("m", fact, t_b) for fact, t_b in facts])
+    sharp = sharpness.sharpened(plain, 3).assign(model="m3")
+    logs = [[(3 * np.array(at)).tolist() for at in answer] for answer in sharp["top_logprobs"]]
+    both = pd.concat([plain, sharp.assign(top_logprobs=pd.Series(logs))], ignore_index=True)
+    published = sharpness.sharpened(both, 1).groupby("model")["frs"].mean()
+    assert published["m3"] > published["m"] + 0.1
+    equal = sharpness.to_one_median(both, goal=0.7)
+    assert equal.groupby("model")["t_b"].median().to_dict() == pytest.approx({"m": 0.7, "m3": 0.7})
+    wide = equal.pivot(index="fact_id", columns="model", values="frs")
+    np.testing.assert_allclose(wide["m"], wide["m3"], atol=1e-9)
+    assert equal.groupby("model")["s"].first().to_dict() == pytest.approx(
+        {"m": 0.7 / 0.77, "m3": 0.7 / 2.31}
+    )
+
+
+def test_shared_facts_are_known_by_all_in_the_order_of_the_models():
+    rows = held([("a", "x", 1.0), ("b", "x", 1.0), ("a", "y", 1.0), ("c", "x", 1.0)])
+    found = sharpness.shared(rows, ["b", "a"])
+    assert found[["model", "fact_id"]].to_numpy().tolist() == [["b", "x"], ["a", "x"]]
+
+
+def test_relative_by_hand_and_whatever_the_sharpness():
+    rows = [("m", f"s{i}", t_b) for i, t_b in enumerate([0.5, 1.0, 4.0])]
+    rows += [("m", f"l{i}", t_b) for i, t_b in enumerate([0.1, 0.2, 0.8])]
+    rows += [("m", "odd", 1.0), ("m", "never", np.inf)]
+    table = held(rows, tokens=[1, 1, 1, 5, 5, 5, 2, 1])
+    found = sharpness.relative(table, least=3)
+    assert found["fact_id"].tolist() == ["s0", "s1", "s2", "l0", "l1", "l2"]
+    assert found["relative"].tolist() == pytest.approx([-1, 0, 2, -1, 0, 2])
+    sharper = sharpness.relative(table.assign(t_b=3.7 * table["t_b"]), least=3)
+    assert sharper["relative"].tolist() == pytest.approx(found["relative"].tolist())
+
+
+def test_pairs_of_models_on_the_facts_that_both_know():
+    own = [("a", f"f{i}", t_b) for i, t_b in enumerate(np.linspace(0.3, 1.5, 9))]
+    other = [("b", fact, 2 * t_b) for _, fact, t_b in own[1:]]
+    found = sharpness.pairs(held([*own, *other]), "relative", sharpness.relative)
+    assert found[["first", "second"]].drop_duplicates().to_numpy().tolist() == [["a", "b"]]
+    assert len(found) == 8
+    # The medians are those of the eight shared facts, so that the sharper twin is no firmer.
+    assert found["x"].tolist() == pytest.approx(found["y"].tolist())
+    as_they_are = sharpness.pairs(held([*other, *own]), "t_b", lambda rows: rows)
+    assert as_they_are["first"].unique().tolist() == ["b"]
+    assert as_they_are["x"].tolist() == pytest.approx((2 * as_they_are["y"]).tolist())
+    alone = sharpness.pairs(held(own), "relative", sharpness.relative)
+    assert alone.empty
+    assert list(alone) == list(found)
+
+
+def test_split_halves_tell_a_property_of_relations_from_luck():
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"model": "m", "fact_id": [f"f{i:03}" for i in range(480)]})
+    rows["relation"] = [f"r{i // 12}" for i in range(480)]
+    of_relation = np.repeat(rng.normal(size=40), 12)
+    rows["luck"] = rng.normal(size=480)
+    rows["both"] = of_relation + rows["luck"]
+    luck, both = (sharpness.halves(rows, name).iloc[0] for name in ("luck", "both"))
+    assert (both["relations"], both["n"]) == (40, 480)
+    assert abs(luck["r"]) < 0.35
+    # A half's mean has a variance of 1 between relations and 1 / 6 of luck: r is near 6 / 7.
+    assert both["r"] == pytest.approx(6 / 7, abs=0.08)
+    assert both["reliability"] == pytest.approx(2 * both["r"] / (1 + both["r"]))
+    few = rows.groupby("relation").head(5)
+    assert sharpness.halves(few, "both").iloc[0]["n"] == 0
+
+
+def test_one_sharpness_a_column_reproduces_table_1(notebook):
+    """The claim of 1.4, from the records of the two smallest models."""
+    from factrobust import decoding
+
+    study = decoding.Study(**notebook(data=["embedded"], n_questions=900))
+    rows = study.held
+    same = metrics.grid_breaking(study.curves(), probe.TEMPERATURES).set_index(KEY)["t_b"]
+    on_grid = pd.Series(sharpness.on_grid(rows["t_b"]), pd.MultiIndex.from_frame(rows[KEY]))
+    assert (on_grid == same[on_grid.index]).all()
+    dialled = sharpness.dial(rows, sharpness.SHARPNESS)
+    found = sharpness.on_the_dial(dialled, load_published("1-decoding-table-1"))
+    assert len(found) == 2 * 5
+    assert found["miss"].max() < 0.012
+    assert (found["miss of a shift"] > 2 * found["miss"]).all()
+    assert GRID[0] <= 0.2 / 4  # the sharpest model's coolest temperature lies on the curve
