@@ -10,7 +10,7 @@ exact, and keep padding without effect.
 
 import copy
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from os.path import commonprefix
@@ -110,7 +110,7 @@ class CausalLM(Model):
     def _score(self, job: Job) -> Iterator[Batch]:
         encode = functools.partial(tokens.encode_pair, self.tokenizer, bos=self.bos)
         pairs = [encode(request["prompt"], request["answer"]) for request in job.requests]
-        self._check(job, [len(ids) for ids, _ in pairs])
+        self._check(job, [len(ids) for ids, _ in pairs], [ids for ids, _ in pairs])
         prefix = self._shared_prefix(pairs)
         # Longer rows change last digits, which low temperatures magnify.
         rows, sizes = rows_of(
@@ -191,7 +191,7 @@ class CausalLM(Model):
         keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
-        self._check(job, [self._length(len(ids), longest) for ids in prompts])
+        self._check(job, [self._length(len(ids), longest) for ids in prompts], prompts)
         prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
@@ -388,8 +388,9 @@ class CausalLM(Model):
         kv_positions = torch.cat([before, padded.positions], dim=1)
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
-    def _check(self, job: Job, lengths: list[int]) -> None:
-        """ModelError for texts beyond the network's context, and for ids of another vocabulary."""
+    def _check(self, job: Job, lengths: list[int], texts: Iterable[Sequence[int]]) -> None:
+        """ModelError for rows of these lengths beyond the network's context, and for ids of another
+        vocabulary, in answers or in the tokens of texts."""
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
             raise ModelError(
@@ -402,6 +403,13 @@ class CausalLM(Model):
             raise ModelError(
                 f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
                 "score the ids that this model generated, or give the answers as texts"
+            )
+        rows = len(self.network.get_input_embeddings().weight)
+        if (largest := max((max(ids, default=0) for ids in texts), default=0)) >= rows:
+            raise ModelError(
+                f"{self.name}: its tokenizer gives the token {largest} "
+                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding (it has "
+                f"{rows}); bring both from one place"
             )
         longest = max(lengths, default=0)
         if any(self.verified <= length < longest for length in self.lengths):

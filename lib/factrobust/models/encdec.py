@@ -129,7 +129,8 @@ class Seq2SeqLM(CausalLM):
         sources = [self._encode(job.requests[group[0]]["prompt"]) for group in groups]
         answers = [tokens.encode_target(self.tokenizer, r["answer"]) for r in job.requests]
         items = list(zip(sources, groups, strict=True))
-        self._check(job, [self._length(len(s), len(answers[i])) for s, g in items for i in g])
+        lengths = [self._length(len(s), len(answers[i])) for s, g in items for i in g]
+        self._check(job, lengths, [*sources, *answers])
 
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
             rows = [(source, [answers[i] for i in group]) for source, group in batch]
