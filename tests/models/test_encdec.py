@@ -117,7 +117,7 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypat
     monkeypatch.setattr(Encoded, "rows", counted)
     prompts = [[5, 6, 0], [7, 8, 9, 10, 0], [5, 0]]
     with torch.inference_mode():
-        _, grow = any_kind._prefill(prompts)
+        _, grow = any_kind.prefill(prompts)
         grow([0, 1, 2], [20, 21, 22])
         grow([0, 1, 2], [23, 24, 25])
         assert copies == []
@@ -128,22 +128,33 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypat
         ):
             torch.testing.assert_close(
                 any_kind.body.logits(hidden[k : k + 1])[0],
-                any_kind._whole(prompts[row], answer), atol=2e-5, rtol=1e-5,
+                any_kind.whole(prompts[row], answer, 1)[0], atol=2e-5, rtol=1e-5,
             )  # fmt: skip
 
 
-def test_networks_that_cannot_be_asked(lettered):
+def test_a_network_whose_decoder_has_no_start_cannot_be_asked(lettered):
     network = NETWORKS["t5"]()
     network.config.decoder_start_token_id = None
     network.generation_config.decoder_start_token_id = None
     with pytest.raises(ModelError, match="T5ForConditionalGeneration has no decoder start token"):
         lettered(network)
+
+
+def test_a_decoder_that_looks_at_near_tokens_only_is_asked_one_row_at_a_time(lettered, capsys):
     stack = hf.T5GemmaModuleConfig(
         vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=8, bos_token_id=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, bos_token_id=2, sliding_window=4,
     )  # fmt: skip
-    with pytest.raises(ModelError, match="has attention other than full, which cannot be asked"):
-        lettered(hf.T5GemmaForConditionalGeneration(hf.T5GemmaConfig(encoder=stack, decoder=stack)))
+    torch.manual_seed(0)
+    network = hf.T5GemmaForConditionalGeneration(hf.T5GemmaConfig(encoder=stack, decoder=stack))
+    model = lettered(network)
+    assert "T5GemmaForConditionalGeneration is asked one row at a time" in capsys.readouterr().err
+    prompts, answers = ["why so", "a", "why so"], ["because", "bcdefgh", "x"]
+    ids = [model.tokenizer(a, add_special_tokens=False).input_ids for a in answers]
+    for prompt, answer, got in zip(prompts, ids, model.score(prompts, answers), strict=True):
+        np.testing.assert_allclose(got, exact(model, prompt, answer), atol=2e-5)
+    for prompt, g in zip(prompts, model.generate(prompts), strict=True):
+        np.testing.assert_allclose(g.logprobs, exact(model, prompt, g.token_ids), atol=2e-5)
 
 
 def test_a_prompt_is_read_once_for_all_its_answers(t5, ids, watch):

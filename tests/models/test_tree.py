@@ -328,3 +328,37 @@ def test_weights_are_exp_and_zero_where_that_is_nothing():
     exact = torch.where(z > lowest, z.double().exp(), 0.0).float()
     torch.testing.assert_close(weights(z), exact, rtol=1e-5, atol=0)  # 1e-7 of the exponent
     assert z[-1] == -torch.inf, "the argument is left as it is"
+
+
+# -- ties: the lowest token id, as argmax ----------------------------------------------------------
+
+
+def test_where_tokens_tie_all_ways_take_the_lowest_id(toy_model):
+    words = {f" w{i:02d}": 1 / 16 for i in range(16)}
+    for several in (words, words | {" w00": 0.0, " w01": 0.125}):
+        toy = toy_model({":": several})
+        ids = torch.tensor([toy.tokenizer("A:").input_ids])
+        with torch.no_grad():
+            logits = toy.network(input_ids=ids).logits[0, -1]
+        [g] = toy.generate(["A:"], max_new_tokens=1)
+        [[s]] = toy.sample(["A:"], temperature=0, n=1, max_new_tokens=1)
+        assert g.token_ids == s.token_ids == [int(logits.argmax())]
+    # Of sixteen that tie the ten with the lowest ids are told, in their order.
+    [g] = toy_model({":": words}).generate(["A:"], max_new_tokens=1)
+    assert [token for token, _ in g.top_logprobs[0]] == [f" w{i:02d}" for i in range(10)]
+
+
+def test_likeliest_by_hand():
+    logits = torch.tensor([[1.0, 3.0, 2.0, 3.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]])
+    best = tree.likeliest(logits, 3)
+    assert best.indices.tolist() == [[1, 3, 2], [5, 4, 3]]
+    assert best.values.tolist() == [[3.0, 3.0, 2.0], [5.0, 4.0, 3.0]]
+    assert tree.likeliest(logits, 4).indices.tolist() == [[1, 3, 2, 0], [5, 4, 3, 2]]
+    assert tree.likeliest(logits, 1).indices.tolist() == [[1], [5]]
+    wide = torch.zeros(2, 50_000)
+    wide[1, 40_000:] = 1.0
+    for k in (1, 10):
+        assert tree.likeliest(wide, k).indices.tolist() == [
+            [*range(k)],
+            [*range(40_000, 40_000 + k)],
+        ]

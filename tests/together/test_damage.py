@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+import transformers as hf
 
-from factrobust.together.damage import GROUP, Damage, apply
+from factrobust.models.interface import ModelError
+from factrobust.together.damage import GROUP, Damage, apply, matrices
 
 WEIGHTS = torch.tensor([[0.1, -0.7, 0.34, 0.0] + [0.0] * (GROUP - 4)])
 
@@ -61,3 +63,113 @@ def test_noise_is_that_of_its_draw():
 def test_labels_stand_in_fingerprints():
     assert Damage("round", 4.0).label == "round 4"
     assert Damage("noise", 0.05, 2).label == "noise 0.05 draw 2"
+
+
+# -- which weights, in every kind of network -------------------------------------------------------
+
+SIZES = {
+    "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2,
+}  # fmt: skip
+MOE = {"num_experts": 4, "moe_intermediate_size": 32}
+T5 = {"vocab_size": 64, "d_model": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4}
+NETWORKS = {
+    "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES)),
+    "tied": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES, tie_word_embeddings=True)),
+    "mixtral": lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**SIZES, num_local_experts=4)),
+    "qwen2-moe": lambda: hf.Qwen2MoeForCausalLM(hf.Qwen2MoeConfig(**SIZES, **MOE)),
+    "qwen3-moe": lambda: hf.Qwen3MoeForCausalLM(hf.Qwen3MoeConfig(**SIZES, **MOE, head_dim=16)),
+    "gpt-oss": lambda: hf.GptOssForCausalLM(
+        hf.GptOssConfig(**SIZES, head_dim=16, num_local_experts=4)
+    ),
+    "gpt2": lambda: hf.GPT2LMHeadModel(
+        hf.GPT2Config(vocab_size=64, n_embd=64, n_layer=2, n_head=4, n_positions=64)
+    ),
+    "mpt": lambda: hf.MptForCausalLM(
+        hf.MptConfig(vocab_size=64, d_model=64, n_layers=2, n_heads=4)
+    ),
+    "gpt-neox": lambda: hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(**SIZES)),
+    "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(**T5)),
+}
+# Parts of the names of all parameters that stay.
+STAY = ("embed", "wte", "wpe", "shared.weight", "lm_head", "norm", "ln_", "bias", "sinks")
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("damage", [Damage("round", 4), Damage("prune", 0.3), Damage("noise", 0.1)])
+def test_matrices_change_and_nothing_else(kind, damage):
+    torch.manual_seed(0)
+    network = NETWORKS[kind]()
+    before = {name: weights.detach().clone() for name, weights in network.named_parameters()}
+    apply(network, damage)
+    changed = {
+        name for name, now in network.named_parameters() if not torch.equal(now, before[name])
+    }
+    assert changed == {name for name in before if not any(part in name for part in STAY)}
+    if kind in ("mixtral", "gpt-oss"):
+        assert "model.layers.0.mlp.experts.down_proj" in changed
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gpt-oss"])
+def test_groups_lie_along_the_input_however_a_layer_holds_its_matrix(kind):
+    """Of a layer that holds [input, output], the transpose is what a linear layer would hold."""
+    network = NETWORKS[kind]()
+    name = {"gpt2": "transformer.h.0.mlp.c_fc.weight"}.get(
+        kind, "model.layers.0.mlp.experts.gate_up_proj"
+    )
+    weights = dict(network.named_parameters())[name]
+    before = weights.detach().clone()
+    plain = torch.nn.Linear(64, weights.shape[-1], bias=False)
+    first = before if kind == "gpt2" else before[0]
+    with torch.no_grad():
+        plain.weight.copy_(first.T)
+    for one in (plain, network):
+        apply(one, Damage("round", 4))
+    now = weights if kind == "gpt2" else weights[0]
+    assert torch.equal(now, plain.weight.T)
+
+
+def test_every_expert_is_a_matrix_of_its_own():
+    """One that is a hundred times smaller than the others loses its own share."""
+    network = NETWORKS["mixtral"]()
+    experts = network.model.layers[0].mlp.experts.down_proj
+    with torch.no_grad():
+        experts[1] *= 0.01
+    apply(network, Damage("prune", 0.25))
+    assert [float((one == 0).float().mean()) for one in experts] == pytest.approx(
+        [0.25] * 4, abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("damage", [
+    Damage("round", 4), Damage("round", 3), Damage("prune", 0.3), Damage("noise", 0.1, 2),
+])  # fmt: skip
+def test_in_bfloat16_the_change_is_that_of_float32_rounded(damage):
+    torch.manual_seed(0)
+    half = NETWORKS["llama"]().to(torch.bfloat16)
+    single = NETWORKS["llama"]()
+    single.load_state_dict(half.state_dict())
+    for network in (half, single):
+        apply(network, damage)
+    for (name, a), (_, b) in zip(half.named_parameters(), single.named_parameters(), strict=True):
+        assert a.dtype == torch.bfloat16
+        assert torch.equal(a, b.to(torch.bfloat16)), name
+
+
+def test_weights_that_are_not_there_are_refused():
+    with torch.device("meta"):
+        network = NETWORKS["llama"]()
+    for damage in (Damage("round", 4), Damage("prune", 0.3), Damage("noise", 0.1)):
+        with pytest.raises(
+            ModelError, match=r"LlamaForCausalLM cannot be changed .* not in memory"
+        ):
+            apply(network, damage)
+    with pytest.raises(ModelError, match="it has no linear layers"):
+        apply(torch.nn.Embedding(3, 4), Damage("round", 4))
+
+
+def test_a_head_of_its_own_stays():
+    network = NETWORKS["llama"]()
+    names = {name for name, *_ in matrices(network)}
+    assert "lm_head.weight" not in names
+    assert len(names) == 2 * 7  # attention has four matrices, the rest three

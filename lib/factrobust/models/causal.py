@@ -10,7 +10,7 @@ exact, and keep padding without effect.
 
 import copy
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from os.path import commonprefix
@@ -22,9 +22,20 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from factrobust.models import tokens, tree
-from factrobust.models.engine import Batch, Body, Keys, Rows, by_prompt, in_batches
+from factrobust.models.engine import (
+    Batch,
+    Body,
+    Keys,
+    Plain,
+    Rows,
+    by_prompt,
+    check_in_memory,
+    in_batches,
+    own_logits,
+)
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
+from factrobust.models.verify import LENGTH, lengths_of, verify, verify_longer
 
 SHORT_PREFIX = 8  # to share fewer tokens saves nothing
 BRANCHES = 64  # answers in a row at most, and
@@ -52,6 +63,7 @@ class CausalLM(Model):
     costs a float32 vector over the vocabulary."""
 
     listed_chat = False  # `chat` is of data/models.csv, and not its tokenizer's template
+    body: Any  # how the network is asked: a `Body` if that was found right, else `Plain`
     _last_prefix = NO_PREFIX  # of the last job
     _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
     # What `_along` found for the last temper job, batch by batch.
@@ -69,17 +81,27 @@ class CausalLM(Model):
         super().__init__(**about)
         self.tokenizer = tokenizer
         self.tokens_per_batch, self.logits_per_batch = tokens_per_batch, logits_per_batch
-        self.body = self._wrap(network.eval())
+        self.network = network.eval()
         ends = network.generation_config.eos_token_id
         ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
         self.end_ids: list[int] = sorted({i for i in ends if i is not None})
-        self._check_head()
+        check_in_memory(network, self.name)
+        verify(self)
+        self.verified = LENGTH  # tokens of a row, up to which the body is known to be right
+        self.lengths = lengths_of(self.body.config)
 
     def answer(self, job: Job) -> Iterator[Batch]:
         return self._score(job) if job.operation in ("score", "temper") else self._decode(job)
 
-    def _wrap(self, network: Any) -> Body:
-        return MptBody(network) if network.config.model_type == "mpt" else Body(network)
+    def plain(self) -> Plain:
+        """The network as it is, asked one row at a time."""
+        return Plain(self.network)
+
+    def bodies(self) -> list[Callable[[], Any]]:
+        """Builders of the ways to run the network in batches, the fastest first."""
+        if self.network.config.model_type == "mpt":
+            return [functools.partial(MptBody, self.network)]
+        return [functools.partial(Body, self.network, dense=dense) for dense in (True, False)]
 
     @functools.cached_property
     def bos(self) -> list[int]:
@@ -97,7 +119,7 @@ class CausalLM(Model):
             tokens.encode_pair(self.tokenizer, prompt, answer, bos=self._begin(prompt))
             for prompt, answer in asked
         ]
-        self._check(job, [len(ids) for ids, _ in pairs])
+        self._check(job, [len(ids) for ids, _ in pairs], [ids for ids, _ in pairs])
         prefix = self._shared_prefix(pairs)
         # Longer rows change last digits, which low temperatures magnify.
         rows, sizes = rows_of(
@@ -127,6 +149,10 @@ class CausalLM(Model):
         self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
         """Hidden states [place, width] before `answers`' tokens, and the place for each token in turn."""
+        if isinstance(self.body, Plain):
+            each = [(ids[:start], ids[start:]) for row in answers for ids, start in row]
+            logits = [self.whole(prompt, ids, len(ids) + 1)[:-1] for prompt, ids in each]
+            return torch.cat(logits), list(range(sum(map(len, logits))))
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
@@ -152,6 +178,7 @@ class CausalLM(Model):
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
         for low in range(0, len(hidden), self.logits_per_batch):
             logits = self.body.logits(hidden[low : low + self.logits_per_batch])
+            self.check_numbers(logits)
             here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
             logits -= logits.amax(dim=-1, keepdim=True)
             rows = at[here] - low
@@ -174,7 +201,7 @@ class CausalLM(Model):
         keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
-        self._check(job, [self._length(len(ids), longest) for ids in prompts])
+        self._check(job, [self._length(len(ids), longest) for ids in prompts], prompts)
         prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
@@ -186,8 +213,8 @@ class CausalLM(Model):
             ]
             last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # before an answer
             tree.decode(
-                *self._prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
-                self.body.logits,
+                *self.prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
+                self._numbers,
                 streams,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, cut),
                 settings=settings,
@@ -267,13 +294,30 @@ class CausalLM(Model):
         answers = [length * sum(counts[i] for i in row) for row in rows]
         return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
 
-    def _prefill(
+    def _numbers(self, hidden: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.body.logits(hidden)
+        self.check_numbers(logits)
+        return logits
+
+    def check_numbers(self, logits: torch.Tensor) -> None:
+        """ModelError for logits [place, vocabulary] that give no probabilities. The largest of a place is
+        NaN if one is, and infinite if one overflowed; single tokens may be impossible."""
+        if not logits.amax(dim=-1).isfinite().all():
+            raise ModelError(
+                f"{self.name}: the network's logits are not numbers (NaN or infinite), so that nothing "
+                "it says counts; its weights are damaged, or overflow in this dtype: fetch them anew, "
+                "or load it in float32"
+            )
+
+    def prefill(
         self,
         prompts: list[list[int]],
         prefix: SharedPrefix = NO_PREFIX,
         keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, tree.NextLevel]:
         """Last hidden state of each prompt, [prompt, width], and the function for the next level."""
+        if isinstance(self.body, Plain):
+            return self._prefill_plainly(prompts)
         # 1. Prompts that begin with the same tokens are read in one row.
         answers = [unanswered(ids) for ids in prompts]
         together, _ = rows_of(answers, len(prefix.ids), keep_prompts_separate=keep_prompts_separate)
@@ -293,10 +337,38 @@ class CausalLM(Model):
         cache.select(row, kept)
         return hidden[at], levels(self.body, cache, kv_positions[row, kept], [*map(len, prompts)])
 
-    def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
-        """The network's own logits after an answer, [vocabulary]."""
+    def _prefill_plainly(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.NextLevel]:
+        """`prefill` with a pass for each node of the tree of answers, of its whole row."""
+        nodes: list[tuple[list[int], list[int]]] = [(prompt, []) for prompt in prompts]
+
+        def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+            nonlocal nodes
+            pairs = zip(parents, drawn, strict=True)
+            nodes = [(nodes[parent][0], [*nodes[parent][1], token]) for parent, token in pairs]
+            return torch.cat([self.whole(*node, 1) for node in nodes])
+
+        return torch.cat([self.whole(*node, 1) for node in nodes]), next_level
+
+    def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
+        """The network's own float32 logits [count, vocabulary] at the last places of a row: what
+        predicts the answer's last tokens, and the token behind them."""
         ids = torch.tensor([[*prompt, *answer]], device=self.body.device)
-        logits: torch.Tensor = self.body.network(input_ids=ids).logits[0, -1]
+        return own_logits(self.network, count, input_ids=ids)
+
+    def forced(
+        self, rows: Sequence[tuple[list[int], list[list[int]]]], shared: int
+    ) -> torch.Tensor:
+        """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and behind
+        each, in one batch whose rows all begin with `shared` tokens that are read before."""
+        prefix = NO_PREFIX
+        if shared:
+            ids = rows[0][0][:shared]
+            _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
+            prefix = SharedPrefix(ids, keys)
+        # The token behind an answer is of any kind.
+        batch = [[([*prompt, *ids, 0], len(prompt)) for ids in answers] for prompt, answers in rows]
+        hidden, where = self._along(batch, prefix)
+        logits: torch.Tensor = self.body.logits(hidden)[where]
         return logits
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
@@ -305,7 +377,7 @@ class CausalLM(Model):
         common = common_length([ids for ids, _ in answers])
         # The token before an answer predicts its first token, so it must be a new one.
         common = min(common, *(start - 1 for _, start in answers)) if answers else 0
-        if common < SHORT_PREFIX:
+        if common < SHORT_PREFIX or isinstance(self.body, Plain):
             return NO_PREFIX
         prefix, ids = self._last_prefix, answers[0][0][:common]
         if (shared := common_length([[*prefix.ids], ids])) >= max(SHORT_PREFIX, common // 2):
@@ -330,8 +402,9 @@ class CausalLM(Model):
         kv_positions = torch.cat([before, padded.positions], dim=1)
         return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
 
-    def _check(self, job: Job, lengths: list[int]) -> None:
-        """ModelError for texts beyond the network's context, and for ids of another vocabulary."""
+    def _check(self, job: Job, lengths: list[int], texts: Iterable[Sequence[int]]) -> None:
+        """ModelError for rows of these lengths beyond the network's context, and for ids of another
+        vocabulary, in answers or in the tokens of texts."""
         most = getattr(self.body.config, "max_position_embeddings", None)
         if most and lengths and max(lengths) > most:
             raise ModelError(
@@ -345,36 +418,17 @@ class CausalLM(Model):
                 f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
                 "score the ids that this model generated, or give the answers as texts"
             )
-
-    def _check_head(self) -> None:
-        """ModelError for a network whose own logits are not its head applied to its hidden states."""
-        kind = type(self.body.network).__name__
-        prompt, answer = [1, 2, *self.end_ids[:1]], [1, 2]
-
-        def gap(scale: float) -> float:
-            self.body.scale = scale
-            logits = self.body.logits(hidden)[0].to(expected.device)
-            return float((logits - expected).abs().max() / expected.abs().max())
-
-        try:
-            with torch.inference_mode():
-                expected = self._whole(prompt, answer).float()
-                hidden, next_level = self._prefill([prompt])
-                for token in answer:
-                    hidden = next_level([0], [token])
-                gaps = {gap(scale): scale for scale in self.body.scales}
-        except (AssertionError, AttributeError, IndexError, TypeError, ValueError) as error:
+        rows = len(self.network.get_input_embeddings().weight)
+        if (largest := max((max(ids, default=0) for ids in texts), default=0)) >= rows:
             raise ModelError(
-                f"{self.name}: {kind} does not run in the parts that are needed here "
-                f"({type(error).__name__}: {error}); this architecture is not supported yet"
-            ) from error
-        least = min(gaps)
-        self.body.scale = gaps[least]
-        if not least < 0.02:  # bfloat16 rounding stays under this, a missing scale does not
-            raise ModelError(
-                f"{self.name}: the logits of {kind} differ from its head applied "
-                f"to its hidden states (by {least:.0%}); this architecture is not supported yet"
+                f"{self.name}: its tokenizer gives the token {largest} "
+                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding (it has "
+                f"{rows}); bring both from one place"
             )
+        longest = max(lengths, default=0)
+        if any(self.verified <= length < longest for length in self.lengths):
+            verify_longer(self, longest)
+            self.verified = longest
 
 
 class Row(NamedTuple):
@@ -483,7 +537,7 @@ def levels(
         rows = [row_of[parent] for parent in parents]
         live = sorted(set(rows))
         if len(live) <= CROWDED * len(ahead):
-            left = torch.tensor(live, device=body.device)
+            left = torch.tensor(live)  # without a device: layers may lie on several
             cache.batch_select_indices(left)
             kv_positions = kv_positions[left]
             ahead = [ahead[row] for row in live]

@@ -6,7 +6,8 @@ past, and its prompt's keys and values.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
 from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
-from factrobust.models.engine import Batch, Body, by_prompt, in_batches
+from factrobust.models.engine import Batch, Body, Plain, by_prompt, in_batches, own_logits
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.tree import NextLevel
 
@@ -33,15 +34,14 @@ class Encoded(NamedTuple):
 
     def rows(self, index: list[int]) -> "Encoded":
         """A copy of the given rows, each any number of times."""
-        at = torch.tensor(index, device=self.states.device)
+        at = torch.tensor(index)  # without a device: layers may lie on several
         past = copy.deepcopy(self.past)
         past.batch_select_indices(at)
         return Encoded(self.states[at], self.mask[at], past)
 
 
 class EncoderDecoder(Body):
-    """A network's encoder, its decoder without the head, and the head. `begin` is the decoder's
-    start token, and the first token if the model forces one (BART's <s>)."""
+    """A network's encoder, its decoder without the head, and the head. `begin` is its `beginning`."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -50,18 +50,9 @@ class EncoderDecoder(Body):
         self.device = next(network.parameters()).device
         self.kinds = set(getattr(self.config, "layer_types", None) or ())
         self.pad = network.config.pad_token_id or 0
-        settings = network.generation_config
-        named = (settings, "decoder_start"), (network.config, "decoder_start"), (settings, "bos")
-        found = [getattr(place, f"{name}_token_id", None) for place, name in named]
-        start = next((token for token in found if token is not None), None)
-        if start is None or self.kinds - {"full_attention"}:
-            what = "no decoder start token" if start is None else "attention other than full"
-            raise ModelError(
-                f"{type(network).__name__} has {what}, which cannot be asked here; use a T5 or "
-                "BART-like model whose configuration says how its decoder starts"
-            )
-        forced = getattr(settings, "forced_bos_token_id", None)
-        self.begin = [start] if forced is None else [start, forced]
+        if strange := self.kinds - {"full_attention"}:
+            raise ModelError(f"{type(network).__name__} has {' and '.join(sorted(strange))}")
+        self.begin = beginning(network)
         # T5 scales its last states, Flan-T5 does not, and their settings have no common name for it.
         self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
@@ -102,6 +93,22 @@ class EncoderDecoder(Body):
         return pad_sequence(rows, batch_first=True, padding_value=self.pad)
 
 
+def beginning(network: Any) -> list[int]:
+    """The decoder's start token, and the first token if the model forces one (BART's <s>); ModelError
+    if no start is known."""
+    settings = network.generation_config
+    named = (settings, "decoder_start"), (network.config, "decoder_start"), (settings, "bos")
+    found = [getattr(place, f"{name}_token_id", None) for place, name in named]
+    start = next((token for token in found if token is not None), None)
+    if start is None:
+        raise ModelError(
+            f"{type(network).__name__} has no decoder start token, which cannot be asked here; use a "
+            "T5 or BART-like model whose configuration says how its decoder starts"
+        )
+    forced = getattr(settings, "forced_bos_token_id", None)
+    return [start] if forced is None else [start, forced]
+
+
 class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
@@ -111,35 +118,50 @@ class Seq2SeqLM(CausalLM):
     count, as for decoder-only models, unless token ids end with it.
     """
 
-    body: EncoderDecoder
+    def plain(self) -> Plain:
+        return Plain(self.network, beginning(self.network))
 
-    def _wrap(self, network: Any) -> EncoderDecoder:
-        return EncoderDecoder(network)
+    def bodies(self) -> list[Callable[[], Any]]:
+        return [partial(EncoderDecoder, self.network)]
 
     def _score(self, job: Job) -> Iterator[Batch]:
         groups = by_prompt(job)
         sources = [self._encode(job.requests[group[0]]["prompt"]) for group in groups]
         answers = [tokens.encode_target(self.tokenizer, r["answer"]) for r in job.requests]
         items = list(zip(sources, groups, strict=True))
-        self._check(job, [self._length(len(s), len(answers[i])) for s, g in items for i in g])
+        lengths = [self._length(len(s), len(answers[i])) for s, g in items for i in g]
+        self._check(job, lengths, [*sources, *answers])
 
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
-            flat = [(row, answers[i]) for row, (_, group) in enumerate(batch) for i in group]
-            hidden, encoded = self.body.encode([source for source, _ in batch])
-            # The first token of every answer follows the prompt, the others follow the answer.
-            if longer := [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]:
-                hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
-            where: list[int] = []
-            after = len(batch)
-            for row, ids in flat:
-                where += [row, *range(after, after + len(ids) - 1)]
-                after += len(ids) - 1
-            values = self._values(hidden, where, [ids for _, ids in flat], job.settings)
+            rows = [(source, [answers[i] for i in group]) for source, group in batch]
+            hidden, where = self._behind(rows)
+            flat = [ids for _, own in rows for ids in own]
+            values = self._values(hidden, where, flat, job.settings)
             return [i for _, group in batch for i in group], values
 
         # Every answer holds a copy of its prompt's keys.
         sizes = [sum(len(source) + len(answers[i]) for i in group) for source, group in items]
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+
+    def _behind(
+        self, rows: Sequence[tuple[list[int], list[list[int]]]]
+    ) -> tuple[torch.Tensor, list[int]]:
+        """Hidden states [place, width] before the tokens of each prompt's answers, and the place for each
+        token in turn."""
+        flat = [(row, ids) for row, (_, answers) in enumerate(rows) for ids in answers]
+        if isinstance(self.body, Plain):
+            logits = [self.whole(rows[row][0], ids, len(ids) + 1)[:-1] for row, ids in flat]
+            return torch.cat(logits), list(range(sum(map(len, logits))))
+        hidden, encoded = self.body.encode([source for source, _ in rows])
+        # The first token of every answer follows the prompt, the others follow the answer.
+        if longer := [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]:
+            hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
+        where: list[int] = []
+        after = len(rows)
+        for row, ids in flat:
+            where += [row, *range(after, after + len(ids) - 1)]
+            after += len(ids) - 1
+        return hidden, where
 
     def _encode(self, prompt: str) -> list[int]:
         return tokens.encode_source(self.tokenizer, prompt)
@@ -156,23 +178,31 @@ class Seq2SeqLM(CausalLM):
     def _shared_prefix(self, answers: object) -> SharedPrefix:
         return NO_PREFIX  # the encoder reads each prompt as a whole
 
-    def _prefill(
+    def prefill(
         self, prompts: list[list[int]], *_: Any, **__: Any
     ) -> tuple[torch.Tensor, NextLevel]:
-        hidden, encoded = self.body.encode(prompts)
+        if isinstance(self.body, Plain):
+            return self._prefill_plainly(prompts)
+        body = self.body
+        hidden, encoded = body.encode(prompts)
 
         def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
             nonlocal encoded
             if parents != list(range(len(encoded.mask))):  # an answer has ended or branched
                 encoded = encoded.rows(parents)
-            new = torch.tensor(drawn, device=self.body.device)
-            return self.body.step(encoded, new[:, None])[:, 0]
+            new = torch.tensor(drawn, device=body.device)
+            return body.step(encoded, new[:, None])[:, 0]
 
         return hidden, next_level
 
-    def _whole(self, prompt: list[int], answer: list[int]) -> torch.Tensor:
-        logits: torch.Tensor = self.body.network(
-            input_ids=torch.tensor([prompt], device=self.body.device),
-            decoder_input_ids=torch.tensor([[*self.body.begin, *answer]], device=self.body.device),
-        ).logits[0, -1]
+    def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
+        device, begun = self.body.device, [*self.body.begin, *answer]
+        ids, begun_ids = (torch.tensor([row], device=device) for row in (prompt, begun))
+        return own_logits(self.network, count, input_ids=ids, decoder_input_ids=begun_ids)
+
+    def forced(self, rows: Sequence[tuple[list[int], list[list[int]]]], _: int) -> torch.Tensor:
+        # The token behind an answer is of any kind.
+        longer = [(prompt, [[*ids, 0] for ids in answers]) for prompt, answers in rows]
+        hidden, where = self._behind(longer)
+        logits: torch.Tensor = self.body.logits(hidden)[where]
         return logits

@@ -49,14 +49,16 @@ class Rows(NamedTuple):
 
 
 class Body:
-    """The network below its head, run with explicit masks; and its head. ModelError for a network that
-    masks cannot control: one without position ids, or with other attention than full and sliding."""
+    """The network below its head, run with explicit masks; and its head. With `dense` the tokens of
+    all rows go through the layers as one row (on the CPU). ModelError for a network that masks cannot
+    control: one without position ids, or with other attention than full and sliding."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0
     scales: Sequence[float] = (1.0,)  # that the head may need on the hidden states
+    dense = False
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, *, dense: bool = True) -> None:
         self.network = network
         self.base = network.base_model
         self.config = network.config.get_text_config()
@@ -70,11 +72,17 @@ class Body:
                 f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
                 "exactly here; use a model with full or sliding attention and position ids"
             )
+        own_attention(network)
+        exact_head(network)
         # Whether tokens can run without padding: see `hidden`.
-        self.dense = self.device.type == "cpu" and self.config._attn_implementation == "sdpa"
-        for module in network.modules() if self.dense else ():
-            if hasattr(module, "config"):
-                module.config._attn_implementation = ATTEND
+        on_cpu = self.device.type == "cpu"
+        self.dense = dense and on_cpu and self.config._attn_implementation == "sdpa"
+        self.attach()
+
+    def attach(self) -> None:
+        """Let the network attend as this body needs it."""
+        if self.dense:
+            set_attention(self.network, "sdpa", ATTEND)
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
         """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
@@ -95,16 +103,7 @@ class Body:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
-        head = self.network.get_output_embeddings()
-        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # A bfloat16 logit of 20 is a multiple of 0.125: different answers would tie.
-            exact = hidden.to(head.weight.device).float()
-            slices = head.weight.split(HEAD_SLICE)
-            logits = torch.cat([linear(exact, w.float()) for w in slices], dim=-1)
-            if head.bias is not None:
-                logits += head.bias.float()
-        else:
-            logits = head(hidden).float()
+        logits: torch.Tensor = self.network.get_output_embeddings()(hidden).float()
         if scale := getattr(self.config, "logit_scale", None):
             logits = logits * scale
         if scaling := getattr(self.config, "logits_scaling", None):
@@ -126,6 +125,68 @@ class Body:
         if len(self.kinds) > 1:
             return {"full_attention": full, "sliding_attention": local}
         return full if self.kinds == {"full_attention"} else local
+
+
+class Plain:
+    """A network that is asked by its own forward passes of one row. Its logits stand for hidden
+    states."""
+
+    def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
+        self.network, self.begin = network, begin
+        self.config = network.config.get_text_config(decoder=True)
+        self.device = next(network.parameters()).device
+        own_attention(network)
+        exact_head(network)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden.clone()  # callers change it in place
+
+
+def check_in_memory(network: Any, name: str) -> None:
+    """ModelError for a network some of whose weights have found no place in memory."""
+    away = [key for key, weight in network.named_parameters() if weight.is_meta]
+    if away:
+        raise ModelError(
+            f"{name} does not fit into this machine's memory: {len(away)} of its weights, such as "
+            f"{away[0]}, were left out; take a smaller model or dtype, or more or larger GPUs"
+        )
+
+
+def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor:
+    """Float32 logits [count, vocabulary] at the last places of one row, by the network's own forward
+    pass without masks, positions or cache."""
+    takes = inspect.signature(network.forward).parameters
+    few = {"logits_to_keep": count} if "logits_to_keep" in takes else {}
+    logits: torch.Tensor = network(**inputs, **few).logits[0, -count:].float()
+    return logits
+
+
+def set_attention(network: Any, old: str, new: str) -> None:
+    """Let modules that attend by the function `old` do it by `new`."""
+    for module in network.modules():
+        config = getattr(module, "config", None)
+        if config is not None and getattr(config, "_attn_implementation", None) == old:
+            config._attn_implementation = new
+
+
+def own_attention(network: Any) -> None:
+    """Let the network attend as transformers does, not by `attend`."""
+    set_attention(network, ATTEND, "sdpa")
+
+
+def exact_head(network: Any) -> None:
+    """Let a head of a smaller dtype give float32 logits. A bfloat16 logit of 20 is a multiple of 0.125:
+    different answers would tie."""
+    head = network.get_output_embeddings()
+    if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
+        vars(head)["forward"] = functools.partial(_exact_product, head)
+
+
+def _exact_product(head: torch.nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
+    exact = hidden.to(head.weight.device).float()
+    slices = head.weight.split(HEAD_SLICE)
+    logits = torch.cat([linear(exact, w.float()) for w in slices], dim=-1)
+    return logits if head.bias is None else logits + head.bias.float()
 
 
 class Keys(DynamicCache):
@@ -219,8 +280,8 @@ def in_batches(
     def attempt(batch: list[Any]) -> Batch | None:
         try:
             return run(batch)
-        except RuntimeError as error:  # on a CPU no OutOfMemoryError is raised
-            if not (isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)):
+        except RuntimeError as error:
+            if not out_of_memory(error):
                 raise
             if len(batch) > 1 or (isinstance(batch[0], list) and len(batch[0]) > 1):
                 return None
@@ -255,6 +316,11 @@ def in_batches(
         finally:
             torch.set_num_threads(threads)
             give_back()
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether an error says so. On a CPU no OutOfMemoryError is raised."""
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
 
 
 def give_back() -> None:

@@ -17,6 +17,7 @@ from unittest import mock
 
 import numpy as np
 
+from factrobust.models import gguf_checks
 from factrobust.models.interface import ModelError
 
 FILE = "model.gguf"
@@ -61,10 +62,10 @@ class Tensor:
         return torch.from_numpy(np.ascontiguousarray(made.weights))
 
 
-def prepare(parts: Sequence[Path], folder: Path) -> None:
+def prepare(parts: Sequence[Path], folder: Path, name: str) -> None:
     """Make a folder of the file of which these are the parts: the file, its configuration and
-    tokenizer in transformers' format, and the index of its weights. Raises ModelError for a file with
-    a weight that transformers' network does not have."""
+    tokenizer in transformers' format, and the index of its weights. Raises ModelError for a file that
+    says something which transformers' network would leave out (`gguf_checks`)."""
     import gguf
     from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 
@@ -77,9 +78,12 @@ def prepare(parts: Sequence[Path], folder: Path) -> None:
     once = mock.patch.object(gguf, "GGUFReader", cache(gguf.GGUFReader))
     plain = mock.patch.object(np, "memmap", lambda file, **_: np.fromfile(file, dtype=np.uint8))
     with once, plain:
+        reader = gguf.GGUFReader(str(folder / FILE))
+        gguf_checks.check_whole(reader, name)
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
         config = AutoConfig.from_pretrained(folder, gguf_file=FILE)
-        index = _index(gguf.GGUFReader(str(folder / FILE)), config)
+        index, config = _index(reader, config, name)
+        gguf_checks.check_settings(reader, config, name)
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     # Gemma's own class builds its vocabulary anew at each loading, which takes two seconds more.
@@ -87,8 +91,9 @@ def prepare(parts: Sequence[Path], folder: Path) -> None:
     (folder / INDEX).write_text(json.dumps(index, indent=0))
 
 
-def _index(reader: Any, config: Any) -> dict[str, Any]:
-    """The architecture of the file, and the place of each parameter of the network in it."""
+def _index(reader: Any, config: Any, name: str) -> tuple[dict[str, Any], Any]:
+    """The architecture of the file with the place of each parameter of the network in it, and the
+    network's configuration, to which factors of its rotation were added."""
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.modeling_gguf_pytorch_utils import get_gguf_hf_weights_map
@@ -102,11 +107,8 @@ def _index(reader: Any, config: Any) -> dict[str, Any]:
     with torch.device("meta"):
         network = AutoModelForCausalLM.from_config(config)
     names = get_gguf_hf_weights_map(network, _processor(architecture, config.to_dict()))
-    if unknown := [t.name for t in reader.tensors if t.name not in names]:
-        raise ModelError(
-            f"the file has {len(unknown)} weights that the network of its architecture "
-            f"({architecture}) does not have, such as {unknown[0]}; give the model's folder or hub id"
-        )
+    # Weights that the file lacks are named when it is loaded.
+    gguf_checks.check_tensors(reader, network, (), name)
     places = {
         names[t.name]: {
             "stored_name": t.name,
@@ -116,8 +118,9 @@ def _index(reader: Any, config: Any) -> dict[str, Any]:
             "size": int(t.n_bytes),
         }
         for t in reader.tensors
+        if t.name in names  # all but factors of the rotation
     }
-    return {"architecture": architecture, "tensors": places}
+    return {"architecture": architecture, "tensors": places}, network.config
 
 
 def _processor(architecture: str, config: dict[str, Any]) -> Any:

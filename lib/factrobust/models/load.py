@@ -34,14 +34,17 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 CHECKSUM = "sha256"  # of the files that were made of a GGUF file
+CHECKED = "checked"  # folders without this word may be of files that lack something
 PREPARING = 20  # seconds that this takes, about
 WITH_WORK = (
     1.2  # memory of a model at work over that of its weights: the head is packed, batches run
 )
+POINTER = b"version https://git-lfs"
 # For chat templates; the date that Llama 3's takes where it is told none.
 TODAY = datetime(2024, 7, 26)
 DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
 DTYPES = ("float32", "bfloat16", "float16")
+OTHER_HEADS = ("score", "classifier", "qa_outputs")  # of networks that do not predict tokens
 
 
 class Settings(BaseModel, frozen=True):
@@ -173,7 +176,9 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     if settings and listed:
         chat = CHATS.get(settings.chat_template)
     else:
-        chat = chat_frame(_tokenizer(weights))
+        tokenizer = _tokenizer(weights)
+        with reading(f"the chat template of {weights.name}"):
+            chat = chat_frame(tokenizer)
     about: dict[str, Any] = {"name": name, "fingerprint": f"{weights.identity} {dtype}"}
     about |= {"chat": chat, "listed_chat": listed}
     about["stored_as"] = EMBEDDED[name].form if name in EMBEDDED else ""
@@ -237,12 +242,16 @@ def find_weights(name: str) -> Weights:
     if path.suffix == ".gguf" and path.is_file():
         return Weights(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
-        if adapter := adapter_of(path):
+        check_fetched(path)
+        if adapter := base_of(path):
             below = find_weights(adapter)
-            line = below.settings and below.settings.model_copy(update={"sha256": ""})
+            changes = {"sha256": ""}
+            if has_template(path):  # it was tuned with that, whatever its base is asked by
+                changes |= {"chat_template": "yes", "prompt_format": "chat"}
+            line = below.settings and below.settings.model_copy(update=changes)
             identity = f"sha256:{weights_digest(path)[:16]} on {below.identity}"
             return replace(below, name=str(path), identity=identity, settings=line)
-        if not any(file for pattern in TOKENIZER_FILES for file in path.glob(pattern)):
+        if not has_tokenizer(path):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
         # With the names: other files may hold the same contents, cut elsewhere.
@@ -295,17 +304,89 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
                 f"the weights of {weights.name} in {folder} are not the ones this project was "
                 f"measured with; bring them back with `git checkout {folder}`"
             )
-        if adapter := adapter_of(folder):
+        if adapter := base_of(folder):
             return location(find_weights(adapter))
     elif weights.settings and pinned:
         files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
         folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf":
         folder = converted(digest, lambda: [Path(weights.name)], weights.name)
-    elif adapter := adapter_of(folder):
+    elif adapter := base_of(folder):
         return location(find_weights(adapter))
     # Else transformers asks the hub about tokenizers for some local folders, too.
     return os.fspath(folder), {"local_files_only": True}
+
+
+def base_of(folder: Path) -> str | None:
+    """The name of the model under the adapter in a folder; None for a folder of other weights."""
+    file = folder / "adapter_config.json"
+    if not file.is_file():
+        return None
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        name, revision = said.get("base_model_name_or_path"), said.get("revision")
+    except (ValueError, AttributeError) as error:
+        raise ModelError(f"{file} is no JSON of an adapter; fetch it anew") from error
+    if not name:
+        raise ModelError(
+            f"{file} does not say which model the adapter is for; write its name or folder there, as "
+            "base_model_name_or_path"
+        )
+    return f"{name}@{revision}" if revision and not Path(name).exists() else str(name)
+
+
+def adapters_of(weights: Weights) -> list[Path]:
+    """The folders of the adapters on a model, that nearest to it first."""
+    folder = GROWN / weights.name  # a folder elsewhere is itself
+    below = base_of(folder)
+    return [*adapters_of(find_weights(below)), folder] if below else []
+
+
+def has_tokenizer(folder: Path) -> bool:
+    return any(file for pattern in TOKENIZER_FILES for file in folder.glob(pattern))
+
+
+def has_template(folder: Path) -> bool:
+    """Whether a folder holds a chat template, in a file of its own or in its tokenizer's."""
+    file = folder / "tokenizer_config.json"
+    inside = file.is_file() and '"chat_template"' in file.read_text(encoding="utf-8")
+    return inside or (folder / "chat_template.jinja").is_file()
+
+
+def check_fetched(folder: Path) -> None:
+    """ModelError for a folder with a file that is only git-lfs's note of where the file is."""
+    for file in model_files(folder):
+        with open(file, "rb") as opened:
+            if opened.read(len(POINTER)) == POINTER:
+                raise ModelError(
+                    f"{file} is a pointer of git-lfs and not the file itself; run `git lfs pull` in its "
+                    "repository, or fetch it anew"
+                )
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """For calls of transformers and peft, whose own errors are long and of many kinds: one sentence."""
+    try:
+        yield
+    except (ModelError, MemoryError):
+        raise
+    except Exception as error:
+        said, kind = str(error).strip(), type(error).__name__
+        if "custom code" in said:
+            raise ModelError(
+                f"{what} brings program code of its own, which is never run here; take a model of an "
+                "architecture that transformers has"
+            ) from error
+        mend = "fetch its files anew, or save it again"
+        if kind == "UnpicklingError":
+            said, mend = "its .bin holds more than weights", "take or save it as safetensors"
+        elif isinstance(error, ImportError):
+            mend = "install that, or take the model in another form"
+        elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):
+            mend = "correct it in the model's folder, or take it out"
+        first = said.partition("\n")[0].strip()[:200].rstrip(".")
+        raise ModelError(f"{what} cannot be read ({kind}: {first}); {mend}") from error
 
 
 # -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
@@ -328,12 +409,6 @@ def model_files(folder: Path) -> list[Path]:
 def weights_digest(folder: Path) -> str:
     """SHA-256 of the contents of `model_files`, as data/models.csv has it for those in GROWN."""
     return sha256(model_files(folder))
-
-
-def adapter_of(folder: Path) -> str | None:
-    """The name of the model under the adapter (LoRA) in a folder; None for other weights."""
-    file = folder / "adapter_config.json"
-    return json.loads(file.read_text())["base_model_name_or_path"] if file.is_file() else None
 
 
 def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
@@ -377,11 +452,13 @@ def loading() -> Iterator[None]:
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
     """Folder of a GGUF file in parts (`gguf_files.prepare`), made on first use, which is slow. It is named
-    after the file's `digest` and transformers, of which another version may read it otherwise."""
+    after the file's `digest`, its checks and transformers, of which another version may read it
+    otherwise."""
     from factrobust.models import gguf_files  # a replay needs none
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "factrobust" / f"{digest}-gguf-transformers-{version('transformers')}"
+    of = f"{digest}-gguf-{CHECKED}-transformers-{version('transformers')}"
+    folder = cache / "factrobust" / of
     if _is_whole(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -394,8 +471,8 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
                 f"factrobust: preparing {what} in {folder}, about {PREPARING} s, once",
                 file=sys.stderr,
             )
-            with loading():
-                gguf_files.prepare(parts(), work := Path(scratch, "model"))
+            with loading(), reading(what):
+                gguf_files.prepare(parts(), work := Path(scratch, "model"), what)
             (work / CHECKSUM).write_text(_cached_digest(work))
             work.rename(folder)
     return folder
@@ -522,16 +599,14 @@ def _in_memory(
         if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         check_memory(weights, dtype)
-        network, missing = read_network(auto, where, dtype, **options)
-        if missing:
-            raise ModelError(
-                f"the files of {weights.name} lack {len(missing)} of its weights, such as "
-                f"{missing[0]}; fetch them anew, or save the whole model"
-            )
-        if adapter_of(adapter := GROWN / weights.name):  # a folder elsewhere is itself
-            from peft import PeftModel
+        with reading(weights.name):
+            network, found = read_network(auto, where, dtype, **options)
+        check_names(network, found, weights.name)
+        for folder in adapters_of(weights):
+            from factrobust.models.adapters import merged
 
-            network = PeftModel.from_pretrained(network, adapter).merge_and_unload()
+            with reading(f"the adapter in {folder}"):
+                network = merged(network, folder)
         if change:
             change(network)
         model = kind(network, _tokenizer(weights), **about)
@@ -561,20 +636,55 @@ def check_memory(weights: Weights, dtype: str) -> None:
         )
 
 
-def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, list[str]]:
-    """A network by one of transformers' Auto classes, and the names of the weights that are not in
-    its files: transformers fills them with random numbers."""
+def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """A network by one of transformers' Auto classes, and what it says of the names of weights in the
+    files: missing_keys, unexpected_keys and mismatched_keys. Missing ones it fills with random numbers."""
     import torch
 
     from factrobust.models import gguf_files
 
     with loading():
         options |= {"dtype": getattr(torch, dtype), "output_loading_info": True}
+        options |= {"ignore_mismatched_sizes": True, "trust_remote_code": False}
         if Path(where, gguf_files.INDEX).is_file():
             network, about = gguf_files.read_network(auto, Path(where), **options)
         else:
             network, about = auto.from_pretrained(where, **options)
-    return network, sorted(about["missing_keys"])
+    return network, about
+
+
+def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:
+    """ModelError for files that lack weights of a network, or hold other ones for its layers. Weights of
+    parts that it does not have at all, such as an encoder of pictures, change nothing that is asked."""
+    if missing := sorted(found["missing_keys"]):
+        raise ModelError(
+            f"the files of {name} lack {len(missing)} of its weights, such as {missing[0]}; fetch "
+            "them anew, or save the whole model"
+        )
+    if other := sorted(found.get("mismatched_keys", ())):
+        key, size, wanted = other[0]
+        raise ModelError(
+            f"the files of {name} hold {key} in the shape {[*size]}, where config.json wants "
+            f"{[*wanted]}; fetch both from one place"
+        )
+    if unused := [key for key in sorted(found["unexpected_keys"]) if _counts(network, key)]:
+        raise ModelError(
+            f"the files of {name} hold {len(unused)} weights that {type(network).__name__} does not use, "
+            f"such as {unused[0]}, so that its numbers would be wrong; check its config.json"
+        )
+
+
+def _counts(network: Any, key: str) -> bool:
+    """Whether a weight that a network does not have belongs to one of its layers, or is another head."""
+    if "inv_freq" in key or key.endswith(("masked_bias", "attn.bias", "attention.bias")):
+        return False  # once saved, and computed by now
+    parents = key.split(".")[:-1]
+    if parents[:1] and parents[0] in OTHER_HEADS:
+        return True
+    inside = {prefix for prefix, _ in network.named_modules()}
+    known = [k for k in range(1, len(parents) + 1) if ".".join(parents[:k]) in inside]
+    base = network.base_model_prefix.split(".")
+    return bool(known) and parents[: known[-1]] != base
 
 
 def configuration(weights: Weights) -> Any:
@@ -585,17 +695,27 @@ def configuration(weights: Weights) -> Any:
 
     extra.register()
     where, options = location(weights)
-    return AutoConfig.from_pretrained(where, **options)
+    with reading(weights.name):
+        return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
 
 
 @cache  # Gemma's takes longer to read than its weights do, and each change of the weights has it again
 def _tokenizer(weights: Weights) -> Any:
     from transformers import AutoTokenizer
 
-    if weights.tokenizer:
-        return AutoTokenizer.from_pretrained(weights.tokenizer[0], revision=weights.tokenizer[1])
     where, options = location(weights)
-    return AutoTokenizer.from_pretrained(where, **options)
+    if weights.tokenizer:
+        where, options = weights.tokenizer[0], {"revision": weights.tokenizer[1]}
+    template = None
+    for folder in adapters_of(weights):  # the outermost one that has its own counts
+        if has_tokenizer(folder):
+            where, options, template = os.fspath(folder), {"local_files_only": True}, None
+        if (file := folder / "chat_template.jinja").is_file():
+            template = file.read_text(encoding="utf-8")
+    with reading(f"the tokenizer of {weights.name}"):
+        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
+    tokenizer.chat_template = template or tokenizer.chat_template
+    return tokenizer
 
 
 def parameter_count(name: str) -> int:

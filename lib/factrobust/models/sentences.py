@@ -137,7 +137,8 @@ class Encoder(Judge):
                 f"{', '.join(MODULES)} alone, with {POOLING}"
             )
         network, _ = load.read_network(AutoModel, where, "float32", **options)
-        return network.eval(), AutoTokenizer.from_pretrained(where, **options)
+        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
+        return network.eval(), tokenizer
 
 
 class Entailment(Judge):
@@ -179,8 +180,9 @@ class Entailment(Judge):
 
         where, options = self._place
         auto = AutoModelForSequenceClassification
-        network, lacking = load.read_network(auto, where, "float32", **options)
-        tokenizer = AutoTokenizer.from_pretrained(where, **options)
+        network, found = load.read_network(auto, where, "float32", **options)
+        lacking = sorted(found["missing_keys"])
+        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
         labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
         if LABEL not in labels or lacking:
             raise ModelError(

@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -125,7 +125,7 @@ def _pick(
     cuts = {name: settings[name] for name in CUTS if settings.get(name) is not None}
     falling = descending(logits) if "top_p" in cuts and "top_k" not in cuts else None
     wanted = max(group[0].alternatives for group in groups)
-    best = torch.topk(logits, max(wanted, 1)) if wanted or 0 in shared else None
+    best = likeliest(logits, max(wanted, 1)) if wanted or 0 in shared else None
     for temperature, members in shared.items():
         nodes = list(members)
         plain = logits if len(nodes) == len(logits) else logits[nodes]
@@ -152,7 +152,7 @@ def _pick(
                 stream.ids.append(row[0][k])
                 stream.logprobs.append(row[1][k])
                 stream.tempered.append(row[2][k])
-    if grid := settings.get("temperatures"):
+    if best and (grid := settings.get("temperatures")):
         curves, entropies = _curves(logits, best, grid, norm)
         for group, curve, entropy in zip(groups, curves, entropies, strict=True):
             for stream in group:
@@ -165,8 +165,31 @@ def _pick(
                 stream.top.append((ids[: stream.alternatives], values[: stream.alternatives]))
 
 
+class Best(NamedTuple):
+    """The likeliest tokens [row, k] and their logits, best first."""
+
+    values: torch.Tensor
+    indices: torch.Tensor
+
+
+def likeliest(logits: torch.Tensor, k: int) -> Best:
+    """The `k` likeliest tokens of each row of `logits` [row, vocabulary]. Where logits tie the lowest
+    token id comes first, as in argmax and so in transformers' greedy decoding."""
+    if k == 1:
+        first = logits.argmax(dim=-1, keepdim=True)
+        return Best(logits.gather(1, first), first)
+    # One more shows whether the last one ties with a token that is left out.
+    values, indices = torch.topk(logits, min(k + 1, logits.shape[1]))
+    ties = values[:, 1:] == values[:, :-1]
+    if ties.any():
+        for row in ties.any(dim=-1).nonzero()[:, 0].tolist():
+            order = logits[row].argsort(descending=True, stable=True)[: values.shape[1]]
+            indices[row] = order
+    return Best(values[:, :k], indices[:, :k])
+
+
 def _curves(
-    logits: torch.Tensor, best: Any, grid: Sequence[float], norm: torch.Tensor
+    logits: torch.Tensor, best: Best, grid: Sequence[float], norm: torch.Tensor
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
     That token's logit is 0. `norm` is the log of the sum of the logits' exponentials."""

@@ -1,7 +1,8 @@
 """What people do to weights: round them to a few bits, prune them, disturb them.
 
-Changed are the matrices of the linear layers: neither embeddings, nor the head, nor norms. The change
-is made in float32, as `transformers` reads the weights, and is part of the model's fingerprint.
+Changed are the matrices of the linear layers, of experts and their routers: neither embeddings, nor
+the head (tied or not), nor norms and biases. The change is computed in float32, whatever the weights'
+dtype and device, and is part of the model's fingerprint.
 """
 
 from functools import partial
@@ -16,7 +17,8 @@ from factrobust.models.records import open_records
 GROUP = 32  # weights of a row that share a scale
 # llama.cpp's formats of so many bits, which its own package makes.
 LLAMA_CPP: dict[float, str] = {8: "Q8_0", 5: "Q5_0", 4: "Q4_0"}
-KEPT = ("embed", "lm_head", "shared")  # parts of names of matrices that stay
+# Layers that hold [input, output], where others hold [output, input].
+CROSSWISE = ("Conv1D", "Llama4TextExperts")
 LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
 
 
@@ -47,14 +49,58 @@ def damaged(name: str, damage: Damage) -> Model:
 
 
 def apply(network: Any, damage: Damage) -> None:
-    """Change the matrices of a network in place."""
+    """Change the matrices of a network in place; ModelError for one whose weights are not there."""
     import torch
 
+    found = matrices(network)
+    away = [
+        name for name, weights, _ in found if not weights.is_floating_point() or weights.is_meta
+    ]
+    if away or not found:
+        what = f"{away[0]} is not in memory as plain numbers" if away else "it has no linear layers"
+        raise ModelError(
+            f"the weights of {type(network).__name__} cannot be changed by {damage.label!r}: {what}; take "
+            "a model of float32, bfloat16 or float16 that fits into memory"
+        )
     generator = torch.Generator().manual_seed(damage.seed)
     with torch.no_grad():
-        for name, weights in network.named_parameters():
-            if weights.ndim == 2 and not any(part in name for part in KEPT):
-                weights.copy_(_changed(weights, damage, generator))
+        for _, weights, crosswise in found:
+            every = weights.detach().float().cpu()
+            for matrix, place in zip(_each(every), _each(weights), strict=True):
+                rows = matrix.T if crosswise else matrix
+                changed = _changed(rows, damage, generator)
+                place.copy_(changed.T if crosswise else changed)
+
+
+def matrices(network: Any) -> list[tuple[str, Any, bool]]:
+    """Name and weights [output, input] of all that is changed, or [expert, output, input], and whether the
+    last two are exchanged; in the order of the network's parameters."""
+    import torch
+    from transformers.pytorch_utils import Conv1D
+
+    owners = {}
+    for module in network.modules():
+        kind = type(module).__name__
+        linear = (
+            isinstance(module, torch.nn.Linear | Conv1D) or "Router" in kind or "Expert" in kind
+        )
+        crosswise = kind in CROSSWISE or getattr(module, "is_transposed", False)
+        for name, weights in module.named_parameters(recurse=False):
+            if linear and weights.ndim in (2, 3) and "bias" not in name:
+                owners[id(weights)] = crosswise
+    embeddings = [m for m in network.modules() if isinstance(m, torch.nn.Embedding)]
+    head = getattr(network, "get_output_embeddings", lambda: None)()
+    kept = {id(p) for m in [*embeddings, *([head] if head else [])] for p in m.parameters()}
+    return [
+        (name, weights, owners[id(weights)])
+        for name, weights in network.named_parameters()
+        if id(weights) in owners and id(weights) not in kept
+    ]
+
+
+def _each(weights: Any) -> list[Any]:
+    """The matrices of experts, or the one matrix."""
+    return [weights] if weights.ndim == 2 else list(weights)
 
 
 def _changed(weights: Any, damage: Damage, generator: Any) -> Any:

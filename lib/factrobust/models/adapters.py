@@ -1,0 +1,107 @@
+"""Adapters (LoRA and its kin) on a model: merged into its weights, or refused.
+
+What counts is what peft says without merging: a merged network is compared with it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from factrobust.models.interface import ModelError
+from factrobust.models.verify import ROUNDING
+
+EMBEDDINGS = ("embed_tokens", "lm_head", "wte", "word_embeddings", "shared", "embed_out")
+TOKENS = 12  # of the row with which a merged network is compared
+MERGED = 4  # times the rounding of a dtype: merged weights are rounded once more
+
+
+def merged(network: Any, folder: Path) -> Any:
+    """The network with the adapter of a folder in its weights. ModelError for an adapter that is no
+    change of weights, that lacks some, or that is another model's."""
+    from peft import PeftConfig, PeftModel
+    from peft.mapping import PEFT_TYPE_TO_TUNER_MAPPING
+    from peft.utils import load_peft_weights
+
+    config = PeftConfig.from_pretrained(str(folder))
+    kind = str(getattr(config.peft_type, "value", config.peft_type))
+    tuner = PEFT_TYPE_TO_TUNER_MAPPING.get(config.peft_type)
+    if config.is_prompt_learning or not hasattr(tuner, "merge_and_unload"):
+        raise ModelError(
+            f"the adapter in {folder} ({kind}) does not change weights, and cannot be asked here; merge "
+            "it into a model of its own, or give one that can be merged, such as LoRA"
+        )
+    held = load_peft_weights(str(folder), device="cpu")
+    _resize(network, held)
+    tuned = PeftModel.from_pretrained(network, folder)
+    _check_names(tuned, held, folder)
+    expected = _said(tuned.eval())
+    _untie(tuned)
+    whole = tuned.merge_and_unload()
+    gap = float((_said(whole) - expected).abs().max() / expected.abs().max())
+    most = MERGED * ROUNDING.get(whole.dtype, max(ROUNDING.values()))
+    if not gap <= most:
+        raise ModelError(
+            f"the adapter in {folder} ({kind}), merged into its model, says something else than beside "
+            f"it (by {gap:.2g} of the largest log-probability); such adapters cannot be asked here"
+        )
+    return whole
+
+
+def _resize(network: Any, held: dict[str, torch.Tensor]) -> None:
+    """Give a network as many tokens as the adapter's own embedding has."""
+    size = network.get_input_embeddings().weight.shape[0]
+    rows = {
+        len(weights)
+        for name, weights in held.items()
+        if name.split(".")[-2:-1] and name.split(".")[-2] in EMBEDDINGS and weights.ndim == 2
+    }
+    if rows and rows != {size}:
+        network.resize_token_embeddings(max(rows), mean_resizing=False)
+
+
+def _check_names(tuned: Any, held: dict[str, torch.Tensor], folder: Path) -> None:
+    from peft import get_peft_model_state_dict
+
+    wanted = {*get_peft_model_state_dict(tuned, save_embedding_layers=False)}
+    lacking = sorted(wanted - {*held})
+    if lacking:
+        raise ModelError(
+            f"the adapter in {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; fetch "
+            "it anew, or save the whole adapter"
+        )
+    strange = sorted(
+        name for name in {*held} - wanted if not any(part in name for part in EMBEDDINGS)
+    )
+    if strange:
+        raise ModelError(
+            f"the adapter in {folder} holds {len(strange)} weights for which its model has no place, "
+            f"such as {strange[0]}; it was made for another model"
+        )
+
+
+def _untie(tuned: Any) -> None:
+    """Give each layer that an adapter changes weights of its own: those of a tied head are also the
+    embedding's, and the adapter changes only one of the two."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    users: dict[int, set[str]] = {}
+    for name, weights in tuned.named_parameters(remove_duplicate=False):
+        users.setdefault(id(weights), set()).add(name)
+    for layer in [m for m in tuned.modules() if isinstance(m, BaseTunerLayer)]:
+        base = layer.get_base_layer()
+        for name, weights in list(base.named_parameters(recurse=False)):
+            if len(users[id(weights)]) > 1:
+                setattr(base, name, nn.Parameter(weights.detach().clone(), requires_grad=False))
+                tuned.get_base_model().config.tie_word_embeddings = False
+
+
+@torch.no_grad()
+def _said(network: Any) -> torch.Tensor:
+    """Log-probabilities after the tokens of a short row."""
+    config = network.config.get_text_config(decoder=True)
+    ids = torch.arange(3, 3 + TOKENS, device=network.device)[None] % config.vocab_size
+    more = {"decoder_input_ids": ids} if network.config.is_encoder_decoder else {}
+    logits = network(input_ids=ids, **more).logits[0]
+    return logits.float().log_softmax(dim=-1).clamp(min=-30).cpu()

@@ -1,0 +1,173 @@
+"""GGUF files: all that changes a number is used, or the file is refused.
+
+transformers reads GGUF files, and leaves out silently what it has no place for: settings, tensors, the
+parts of a split file. What is missing then stays random. So its configuration is compared with what the
+file says, name by name.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from factrobust.models.interface import ModelError
+
+# Settings that only say a tensor's shape, or how much a model may read: tensors are checked by name.
+SHAPES = {
+    "block_count", "context_length", "embedding_length", "feed_forward_length", "vocab_size",
+    "expert_count", "expert_feed_forward_length", "expert_shared_feed_forward_length",
+    "rope.scaling.finetuned", "rope.scaling.original_context_length", "tensor_data_layout",
+    "attention.causal",
+}  # fmt: skip
+# Values with which a setting changes nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "rope.scaling.type": ("none",), "rope.scaling.factor": (0, 1), "rope.scaling.attn_factor": (1,),
+    "attention.sliding_window": (0,), "attention.clamp_kqv": (0,), "attention.max_alibi_bias": (0,),
+    "attn_logit_softcapping": (0,), "final_logit_softcapping": (0,), "logit_scale": (1,),
+    "residual_scale": (1,), "embedding_scale": (1,), "expert_weights_scale": (0, 1),
+    "expert_gating_func": (1,), "expert_shared_count": (0,), "leading_dense_block_count": (0,),
+}  # fmt: skip
+EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
+ROPE_FACTORS = "rope_freqs.weight"  # what the rotation's wavelengths are multiplied by (Llama 3)
+
+
+def named(*fields: str) -> Callable[[Any], Any]:
+    """The first of these fields that a configuration has."""
+    return lambda config: next(
+        (value for field in fields if (value := getattr(config, field, None)) is not None), None
+    )
+
+
+def rotation(field: str) -> Callable[[Any], Any]:
+    """A parameter of the rotation, of layers with full attention where kinds differ."""
+    return lambda config: _rotation(config).get(field)
+
+
+def _rotation(config: Any) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    inner: dict[str, Any] = found.get("full_attention", found)
+    return inner
+
+
+def head_size(config: Any) -> int:
+    size = getattr(config, "head_dim", None)
+    return int(size or config.hidden_size // config.num_attention_heads)
+
+
+def window(config: Any) -> Any:
+    used = getattr(config, "use_sliding_window", True)
+    return getattr(config, "sliding_window", None) if used else None
+
+
+# What a setting of a file is in transformers' configuration.
+MEANINGS: dict[str, Callable[[Any], Any]] = {
+    "attention.head_count": named("num_attention_heads"),
+    "attention.head_count_kv": named("num_key_value_heads", "num_kv_heads", "num_attention_heads"),
+    "attention.key_length": head_size,
+    "attention.value_length": head_size,
+    "attention.layer_norm_rms_epsilon": named(*EPSILONS),
+    "attention.layer_norm_epsilon": named(*EPSILONS),
+    "attention.sliding_window": window,
+    "attention.scale": named("attention_multiplier"),
+    "attn_logit_softcapping": named("attn_logit_softcapping"),
+    "final_logit_softcapping": named("final_logit_softcapping"),
+    "logit_scale": named("logit_scale", "logits_scaling"),
+    "residual_scale": named("residual_multiplier"),
+    "embedding_scale": named("embedding_multiplier"),
+    "use_parallel_residual": named("use_parallel_residual", "parallel_attn"),
+    "rope.freq_base": rotation("rope_theta"),
+    "rope.dimension_count": lambda config: int(
+        head_size(config) * (_rotation(config).get("partial_rotary_factor") or 1)
+    ),
+    "rope.scaling.type": rotation("rope_type"),
+    "rope.scaling.factor": rotation("factor"),
+    "rope.scaling.attn_factor": rotation("attention_factor"),
+    "expert_used_count": named("num_experts_per_tok"),
+    "expert_weights_scale": named("routed_scaling_factor"),
+    "expert_weights_norm": named("norm_topk_prob"),
+    "leading_dense_block_count": named("first_k_dense_replace"),
+}
+
+
+def check_whole(reader: Any, name: str) -> None:
+    """ModelError for a part of a split file."""
+    field = reader.fields.get("split.count")
+    if field and (count := int(field.contents())) > 1:
+        raise ModelError(
+            f"{name} is one of the {count} parts of a split GGUF file; join them with llama.cpp's "
+            "`llama-gguf-split --merge FIRST_PART WHOLE.gguf`, and give that file"
+        )
+
+
+def check_settings(reader: Any, config: Any, name: str) -> None:
+    """ModelError for a setting of a file that transformers' configuration of it does not have."""
+    from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
+
+    architecture = reader.fields["general.architecture"].contents()
+    taken = GGUF_CONFIG_MAPPING.get(config.model_type.removesuffix("_text"), {})
+    for key, field in reader.fields.items():
+        setting = key.removeprefix(f"{architecture}.")
+        if setting == key or setting in SHAPES:
+            continue
+        said = field.contents()
+        own = MEANINGS.get(setting) or named(taken.get(setting) or "")
+        if said not in NEUTRAL.get(setting, ()) and not _same(said, own(config)):
+            raise ModelError(
+                f"{name} says {key} = {said}, which transformers' reader of GGUF files leaves out, so "
+                "that its numbers would be wrong; take the original folder (safetensors)"
+            )
+
+
+def _same(said: Any, own: Any) -> bool:
+    if isinstance(said, list):  # a value a layer; 0 for layers without it
+        return {value for value in said if value} == {own}
+    if isinstance(said, bool | str) or own is None or isinstance(own, str):
+        return bool(said == own)
+    return math.isclose(said, own, rel_tol=1e-5)
+
+
+def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) -> None:
+    """ModelError for weights that a file lacks, and for tensors of it that the network has no place for.
+    Factors of the rotation become part of the network's configuration."""
+    from transformers.modeling_gguf_pytorch_utils import (
+        TENSOR_PROCESSORS,
+        TensorProcessor,
+        get_gguf_hf_weights_map,
+    )
+
+    if lacking := sorted(missing):
+        raise ModelError(
+            f"the file {name} lacks {len(lacking)} of its model's weights, such as {lacking[0]}; it may "
+            "be the first part of a split one, or cut: fetch it anew, whole"
+        )
+    architecture = reader.fields["general.architecture"].contents()
+    processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(
+        config=network.config.to_dict()
+    )
+    known = get_gguf_hf_weights_map(network, processor)
+    left = [t for t in reader.tensors if t.name not in known and not _of_experts(t.name)]
+    for tensor in left:
+        if tensor.name != ROPE_FACTORS or not _take_rope_factors(tensor, network.config):
+            raise ModelError(
+                f"{name} holds the tensor {tensor.name}, for which transformers' reader of GGUF files "
+                "has no place, so that its numbers would be wrong; take the original folder (safetensors)"
+            )
+
+
+def _of_experts(name: str) -> bool:
+    return "_exps." in name or "_shexp." in name  # which transformers cuts and joins by itself
+
+
+def _take_rope_factors(tensor: Any, config: Any) -> bool:
+    """Put factors of wavelengths into a configuration that has none; whether they found a place."""
+    factors = tensor.data.astype(float).tolist()
+    if all(factor == 1 for factor in factors):
+        return True
+    parameters = getattr(config, "rope_parameters", None) or {}
+    if parameters.get("rope_type") != "default":
+        return False
+    longest = config.max_position_embeddings
+    config.rope_parameters = parameters | {
+        "rope_type": "longrope", "short_factor": factors, "long_factor": factors,
+        "factor": 1.0, "attention_factor": 1.0, "original_max_position_embeddings": longest,
+    }  # fmt: skip
+    return True

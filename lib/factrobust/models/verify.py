@@ -1,0 +1,200 @@
+"""Trust, but verify: the fast ways to ask a network, beside its own forward passes of one row.
+
+Batches with padding, branches, a shared prefix and explicit masks are right for most architectures.
+Some count places in the batch instead of positions, pass no masks on, or turn their keys by other
+angles when a row is long. So a few short rows are compared when a model is loaded, and a longer one
+before the first job that exceeds a length of the configuration (a window, the length of the training).
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from factrobust.models.engine import Plain, out_of_memory, own_attention
+from factrobust.models.interface import ModelError
+
+LENGTH = 14  # tokens of the longest row when a model is loaded
+SHARED = 6  # tokens that all rows begin with, read before the others
+ORDER = 5  # last places of a prompt at which later tokens must make no difference
+FLOOR = -30.0  # log-probabilities below it count as equal
+# How far log-probabilities may lie apart, as a share of the largest: rounding stays under this.
+ROUNDING = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.05}
+# Fields of configurations that are no lengths: sizes of weights, numbers of things, tokens.
+NO_LENGTH = re.compile(
+    r"^(num|n|d)_|_(dim|rank|heads|layers|ids?|token)$|^(hidden|intermediate|vocab)_size$"
+)
+
+
+class Row(NamedTuple):
+    """A prompt and answers to it, all token ids. No two answers have the same first token."""
+
+    prompt: list[int]
+    answers: list[list[int]]
+
+
+Way = Callable[
+    [Any, list[Row]], torch.Tensor
+]  # logits [place, vocabulary] along all answers in turn
+
+
+def verify(model: Any) -> None:
+    """Compare the ways to ask a model that was just loaded, and leave it with the fastest right one.
+    ModelError for a network that does not run, whose logits are no numbers, or that looks ahead."""
+    model.body = plain = model.plain()
+    rows = rows_of(model, LENGTH)
+    expected = own(model, rows)
+    why = ""
+    for build in model.bodies():
+        own_attention(plain.network)
+        try:
+            model.body = build()
+        except ModelError as error:
+            why = str(error)
+            continue
+        if not (why := _fault(model, rows, expected, (scored, decoded))):
+            return
+    _ask_plainly(model, plain, why)
+
+
+def verify_longer(model: Any, length: int) -> None:
+    """Compare rows of that length, beside a short one in their batch; as `verify`."""
+    fast, rows = model.body, rows_of(model, length)
+    model.body = plain = model.plain()
+    expected = own(model, rows)
+    if isinstance(fast, Plain):
+        return
+    model.body = fast
+    fast.attach()
+    if why := _fault(model, rows, expected, (scored,)):
+        _ask_plainly(model, plain, f"{why} in rows of {length} tokens")
+
+
+def lengths_of(config: Any) -> set[int]:
+    """Numbers in a configuration that may be lengths from which on a network computes otherwise."""
+    return set(_lengths(config.to_dict()))
+
+
+def _lengths(fields: dict[str, Any]) -> Iterator[int]:
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _lengths({str(key): inner for key, inner in value.items()})
+        elif not NO_LENGTH.search(name):
+            each = value if isinstance(value, list | tuple) else [value]
+            yield from (number for number in each if type(number) is int)
+
+
+def rows_of(model: Any, length: int) -> list[Row]:
+    """A long prompt with two answers, of `length` tokens or few more, and a short one that begins with
+    the same tokens."""
+    config, lengths = model.body.config, lengths_of(model.body.config)
+    # The two answers differ in length, and both shall lie on the same side of each of these.
+    while {length - 2, length - 1, length} & lengths:
+        length += 1
+    length = max(min(length, getattr(config, "max_position_embeddings", None) or length), 5)
+    special = {*model.tokenizer.all_special_ids, *model.end_ids}
+    size = min(config.vocab_size, len(model.tokenizer))
+    drawn = np.random.default_rng(0).integers(size, size=4 * length + 64).tolist()
+    ids = [i for i in drawn if i not in special] or drawn
+    ids *= -(-(length + 8) // len(ids))
+    first, *others = dict.fromkeys(ids)
+    second = others[0] if others else first
+    long, short = ids[: length - 2], ids[: min(SHARED, length // 2)]
+    return [Row(long, [[first, second], [second]]), Row([*short, second], [[first]])]
+
+
+@torch.inference_mode()
+def own(model: Any, rows: list[Row]) -> torch.Tensor:
+    """Log-probabilities by the network's own passes, a row each. ModelError where it gives none, and for
+    a network whose predictions change with the tokens behind them."""
+    kind = type(model.network).__name__
+    each = [(row.prompt, answer) for row in rows for answer in row.answers]
+    try:
+        logits = [model.whole(prompt, ids, ORDER + len(ids)) for prompt, ids in each]
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        raise ModelError(
+            f"{model.name}: {kind} does not run here on a plain row of tokens "
+            f"({type(error).__name__}: {_short(error)}); this architecture is not supported"
+        ) from error
+    model.check_numbers(torch.cat(logits))
+    found = [_logprobs(along) for along in logits]
+    [one, other] = (found[i][: -len(each[i][1])] for i in (0, 1))  # another answer behind the same
+    if _gap(one, other) > _rounding(model):
+        raise ModelError(
+            f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that an "
+            "answer would foretell itself; take a causal model, or set is_decoder in its config.json"
+        )
+    return torch.cat([along[-len(ids) - 1 :] for along, (_, ids) in zip(found, each, strict=True)])
+
+
+def scored(model: Any, rows: list[Row]) -> torch.Tensor:
+    """As answers that are scored, in one batch, behind tokens that were read before."""
+    logits: torch.Tensor = model.forced(rows, len(rows[-1].prompt) - 1)
+    return logits
+
+
+def decoded(model: Any, rows: list[Row]) -> torch.Tensor:
+    """As answers that are generated, one token after the other."""
+    hidden, next_level = model.prefill([row.prompt for row in rows])
+    each = [(r, answer) for r, row in enumerate(rows) for answer in row.answers]
+    found = [[hidden[r]] for r, _ in each]
+    nodes = [r for r, _ in each]  # of each answer, in the level before
+    for level in range(max(len(answer) for _, answer in each)):
+        going = [i for i, (_, answer) in enumerate(each) if len(answer) > level]
+        hidden = next_level([nodes[i] for i in going], [each[i][1][level] for i in going])
+        for node, i in enumerate(going):
+            found[i].append(hidden[node])
+            nodes[i] = node
+    logits: torch.Tensor = model.body.logits(torch.stack([h for along in found for h in along]))
+    return logits
+
+
+@torch.inference_mode()
+def _fault(model: Any, rows: list[Row], expected: torch.Tensor, ways: Iterable[Way]) -> str:
+    """What is wrong with asking a model by its `body` in these ways; "" if nothing is."""
+    gaps: dict[float, float] = {}
+    for scale in model.body.scales:
+        model.body.scale = scale
+        try:
+            found = [_logprobs(way(model, rows).to(expected.device)) for way in ways]
+        except Exception as error:  # what an architecture does with our inputs is not foreseeable
+            if out_of_memory(error):
+                raise
+            return f"{type(error).__name__}: {_short(error)}"
+        gaps[scale] = max(_gap(each, expected) for each in found)
+    model.body.scale = min(gaps, key=lambda scale: gaps[scale])
+    least = gaps[model.body.scale]
+    right = least <= _rounding(model)  # not so for NaN
+    return "" if right else f"its numbers in a batch differ by {least:.2g} of the largest"
+
+
+def _logprobs(logits: torch.Tensor) -> torch.Tensor:
+    return logits.float().log_softmax(dim=-1).clamp(min=FLOOR)
+
+
+def _gap(found: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
+def _rounding(model: Any) -> float:
+    return ROUNDING.get(model.body.network.dtype, max(ROUNDING.values()))
+
+
+def _short(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:150]
+
+
+def _ask_plainly(model: Any, plain: Any, why: str) -> None:
+    own_attention(plain.network)
+    model.body = plain
+    kind = type(plain.network).__name__
+    print(
+        f"factrobust: {model.name}: {kind} is asked one row at a time, which is right but slower "
+        f"({why.removesuffix('.')})",
+        file=sys.stderr,
+    )
