@@ -91,7 +91,7 @@ def agrees(stated: Statement, made: Estimate) -> bool:
 NO_NUMBER = re.compile(
     rf"\[{NUMBER}%?,\s+{NUMBER}%?\]|\[[^\]]*\]\([^)]*\)|\$[^$]*\$|`[^`]*`|\*\*[^*]*\*\*|\b[1-6]\.\d\b(?!%)"
 )
-MOST_WORDS = 36_000  # of parts 0 to 6
+MOST_WORDS = 37_000  # of parts 0 to 6
 
 
 def cells_of(notebook: str) -> list[str]:

@@ -169,10 +169,18 @@ def test_who_knows_each_fact() -> None:
     marked = marked.melt(["fact_id", "relation"], var_name="model", value_name="exact_match")
     marked = marked.astype({"exact_match": bool})[::-1]
     found = metrics.known_by(marked, "large").set_index("fact_id")["known_by"]
-    both = "the largest and others"
-    expected = {"all": both, "lost": "others", "new": "only the largest", "none": "no model"}
+    both = "the largest and smaller ones"
+    expected = {
+        "all": both,
+        "lost": "only smaller ones",
+        "new": "only the largest",
+        "none": "no model",
+    }
     assert found.to_dict() == expected | {"two": both}
-    assert metrics.known_by(marked, "small").set_index("fact_id")["known_by"]["new"] == "others"
+    assert (
+        metrics.known_by(marked, "small").set_index("fact_id")["known_by"]["new"]
+        == "only smaller ones"
+    )
 
 
 def test_mark_detours() -> None:

@@ -26,7 +26,7 @@ def test_known_by_relation_has_a_panel_a_domain_and_its_own_rows(
 
 
 def test_who_knows_stacks_what_no_model_knows_at_the_right(check, rows, entries):
-    kinds = ["the largest and others", "only the largest", "others", "no model"]
+    kinds = ["the largest and smaller ones", "only the largest", "only smaller ones", "no model"]
     shares = {"author": [0.1, 0.3, 0.2, 0.4], "capital": [0.6, 0.2, 0.1, 0.1]}
     table = [
         (relation, *pair) for relation, of in shares.items() for pair in zip(kinds, of, strict=True)

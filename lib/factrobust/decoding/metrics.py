@@ -13,7 +13,7 @@ from factrobust.statistics import top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
-KNOWN_BY = ("no model", "the largest and others", "only the largest", "others")
+KNOWN_BY = ("no model", "the largest and smaller ones", "only the largest", "only smaller ones")
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
@@ -96,9 +96,8 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
 
 
 def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
-    """Who knows each fact (fact_id, relation, known_by): "no model", "only the largest", "the largest
-    and others", or "others", which is what the largest has lost. `marked` are the answers of several
-    models to the same facts; `largest` is the name of one."""
+    """Who knows each fact (fact_id, relation, known_by), one of KNOWN_BY. `marked` are the answers of
+    several models to the same facts; `largest` is the name of one."""
     knows = marked.pivot(index="fact_id", columns="model", values="exact_match").astype(bool)
     others = knows.drop(columns=largest).any(axis=1)
     kinds = np.select(

@@ -54,8 +54,8 @@ def who_knows(table: pd.DataFrame) -> Figure:
     shares = table.rename(columns={"kind": "known by", "mean": "share"})
     none = shares[shares["known by"] == KNOWN_BY[0]].sort_values("share", kind="stable")
     rows = [*none["relation"]]
-    fills = {"the largest and others": style.LILAC, "only the largest": style.VIOLET}
-    fills |= {"others": style.WRONG, "no model": "0.85"}
+    colours = ("0.85", style.LILAC, style.VIOLET, style.WRONG)
+    fills = dict(zip(KNOWN_BY[1:] + KNOWN_BY[:1], colours[1:] + colours[:1], strict=True))
     return blocks.stacks(
         shares, "relation", rows, [style.name(row) for row in rows], "known by", fills,
         labels=("share of the relation's facts", ""), height=0.9 + 0.17 * len(rows), width=5,
