@@ -201,7 +201,7 @@ def conversions(monkeypatch):
     """Replaces the conversion by one that joins the parts; lists what was converted."""
     done: list[list[str]] = []
 
-    def convert(parts: list[Path], work: Path) -> None:
+    def convert(parts: list[Path], work: Path, _: str) -> None:
         done.append([p.name for p in parts])
         work.mkdir()
         (work / "model.safetensors").write_text("".join(p.read_text() for p in parts))

@@ -235,7 +235,10 @@ def find_weights(name: str) -> Weights:
     if path.is_dir():
         check_fetched(path)
         if adapter := base_of(path):
-            below = find_weights(adapter)
+            try:
+                below = find_weights(adapter)
+            except RecursionError as error:
+                raise ModelError(f"the adapter in {path} is on itself; write its model there") from error
             changes = {"sha256": ""}
             if has_template(path):  # it was tuned with that, whatever its base is asked by
                 changes |= {"chat_template": "yes", "prompt_format": "chat"}
@@ -374,10 +377,12 @@ def reading(what: str) -> Iterator[None]:
             said, mend = "its .bin holds more than weights", "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
+        elif isinstance(error, NotImplementedError):
+            mend = "take another model, or another kind of adapter"
         elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):
             mend = "correct it in the model's folder, or take it out"
-        first = said.partition("\n")[0].strip()[:200].rstrip(".")
-        raise ModelError(f"{what} cannot be read ({kind}: {first}); {mend}") from error
+        short = " ".join(said.split())[:200].rstrip(".")
+        raise ModelError(f"{what} cannot be read ({kind}: {short}); {mend}") from error
 
 
 # -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
@@ -494,6 +499,7 @@ def _convert(parts: list[Path], work: Path, what: str) -> None:
         tokenizer = AutoTokenizer.from_pretrained(work, **safe)
         network, found = read_network(AutoModelForCausalLM, os.fspath(work), "float32", **safe)
         gguf_files.check_tensors(reader, network, found["missing_keys"], what)
+        check_names(network, found, what)
         gguf_files.check_settings(reader, network.config, what)
     # Else save_pretrained takes the network for a quantised one, and refuses.
     network.hf_quantizer = None
@@ -602,8 +608,8 @@ def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:
     if other := sorted(found.get("mismatched_keys", ())):
         key, size, wanted = other[0]
         raise ModelError(
-            f"the files of {name} hold {key} in the shape {[*size]}, where config.json wants "
-            f"{[*wanted]}; fetch both from one place"
+            f"the files of {name} hold {key} in the shape {[*size]}, where its configuration "
+            f"wants {[*wanted]}; fetch both from one place"
         )
     if unused := [key for key in sorted(found["unexpected_keys"]) if _counts(network, key)]:
         raise ModelError(
