@@ -207,7 +207,7 @@ def conversions(monkeypatch):
     """Replaces the preparation by one that only joins the parts; lists what was joined."""
     done: list[list[str]] = []
 
-    def convert(parts: list[Path], work: Path) -> None:
+    def convert(parts: list[Path], work: Path, _: str) -> None:
         done.append([p.name for p in parts])
         work.mkdir()
         (work / "model.gguf").write_text("".join(p.read_text() for p in parts))

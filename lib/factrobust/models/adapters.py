@@ -12,7 +12,8 @@ from torch import nn
 from factrobust.models.interface import ModelError
 from factrobust.models.verify import ROUNDING
 
-EMBEDDINGS = ("embed_tokens", "lm_head", "wte", "word_embeddings", "shared", "embed_out")
+HEADS = ("lm_head", "embed_out")
+EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "shared", *HEADS)
 TOKENS = 12  # of the row with which a merged network is compared
 MERGED = 4  # times the rounding of a dtype: merged weights are rounded once more
 
@@ -32,8 +33,10 @@ def merged(network: Any, folder: Path) -> Any:
             f"the adapter in {folder} ({kind}) does not change weights, and cannot be asked here; merge "
             "it into a model of its own, or give one that can be merged, such as LoRA"
         )
+    if not any(folder.glob("adapter_model.*")):
+        raise ModelError(f"{folder} holds no adapter_model.safetensors; fetch the adapter anew")
     held = load_peft_weights(str(folder), device="cpu")
-    _resize(network, held)
+    _resize(network, held, folder)
     tuned = PeftModel.from_pretrained(network, folder)
     _check_names(tuned, held, folder)
     expected = _said(tuned.eval())
@@ -49,16 +52,24 @@ def merged(network: Any, folder: Path) -> Any:
     return whole
 
 
-def _resize(network: Any, held: dict[str, torch.Tensor]) -> None:
-    """Give a network as many tokens as the adapter's own embedding has."""
-    size = network.get_input_embeddings().weight.shape[0]
-    rows = {
-        len(weights)
-        for name, weights in held.items()
-        if name.split(".")[-2:-1] and name.split(".")[-2] in EMBEDDINGS and weights.ndim == 2
-    }
-    if rows and rows != {size}:
-        network.resize_token_embeddings(max(rows), mean_resizing=False)
+def _resize(network: Any, held: dict[str, torch.Tensor], folder: Path) -> None:
+    """Give a network as many tokens as the adapter's own embedding has, if that is in its file.
+    ModelError where the head's new rows are not: they would be random."""
+    resized = set()
+    for name, weights in held.items():
+        layer = name.removesuffix(".weight").removesuffix(".base_layer").split(".")[-1]
+        size = len(network.get_input_embeddings().weight)
+        if name.endswith(".weight") and layer in EMBEDDINGS and len(weights) != size:
+            network.resize_token_embeddings(len(weights), mean_resizing=False)
+            resized.add(layer)
+    head, embedding = network.get_output_embeddings(), network.get_input_embeddings()
+    own_head = head is not None and head.weight is not embedding.weight
+    saved = any(part in name for name in held for part in HEADS)
+    if resized and own_head and not saved:
+        raise ModelError(
+            f"the adapter in {folder} adds tokens, and its file lacks the head's weights for them; save "
+            "it with save_embedding_layers=True"
+        )
 
 
 def _check_names(tuned: Any, held: dict[str, torch.Tensor], folder: Path) -> None:

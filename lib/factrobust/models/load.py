@@ -244,7 +244,12 @@ def find_weights(name: str) -> Weights:
     if path.is_dir():
         check_fetched(path)
         if adapter := base_of(path):
-            below = find_weights(adapter)
+            try:
+                below = find_weights(adapter)
+            except RecursionError as error:
+                raise ModelError(
+                    f"the adapter in {path} is on itself; write its model there"
+                ) from error
             changes = {"sha256": ""}
             if has_template(path):  # it was tuned with that, whatever its base is asked by
                 changes |= {"chat_template": "yes", "prompt_format": "chat"}
@@ -383,10 +388,12 @@ def reading(what: str) -> Iterator[None]:
             said, mend = "its .bin holds more than weights", "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
+        elif isinstance(error, NotImplementedError):
+            mend = "take another model, or another kind of adapter"
         elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):
             mend = "correct it in the model's folder, or take it out"
-        first = said.partition("\n")[0].strip()[:200].rstrip(".")
-        raise ModelError(f"{what} cannot be read ({kind}: {first}); {mend}") from error
+        short = " ".join(said.split())[:200].rstrip(".")
+        raise ModelError(f"{what} cannot be read ({kind}: {short}); {mend}") from error
 
 
 # -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
@@ -664,8 +671,8 @@ def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:
     if other := sorted(found.get("mismatched_keys", ())):
         key, size, wanted = other[0]
         raise ModelError(
-            f"the files of {name} hold {key} in the shape {[*size]}, where config.json wants "
-            f"{[*wanted]}; fetch both from one place"
+            f"the files of {name} hold {key} in the shape {[*size]}, where its configuration "
+            f"wants {[*wanted]}; fetch both from one place"
         )
     if unused := [key for key in sorted(found["unexpected_keys"]) if _counts(network, key)]:
         raise ModelError(
