@@ -1,5 +1,6 @@
 """Adapters: what peft says without merging, or one sentence."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ KINDS = {
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_merged_says_what_peft_says(kind, tied, bases, ids, tmp_path):
-    tuned = adapted(bases[tied], KINDS[kind], tmp_path / "adapter")
+    config = copy.deepcopy(KINDS[kind])  # peft writes into it
+    tuned = adapted(bases[tied], config, tmp_path / "adapter")
     same(tmp_path / "adapter", tuned, ids)
 
 
@@ -150,12 +152,12 @@ def test_the_adapters_own_chat_template_counts(where, bases, letters, tmp_path):
 
 
 def test_an_adapter_with_a_template_on_a_listed_model_is_asked_by_its_own(tmp_path):
-    """Else it would be asked as the pretrained model is: in two shots."""
+    """Else it would be asked as the pretrained model is."""
     folder = tmp_path / "adapter"
     folder.mkdir()
     said = {"base_model_name_or_path": "world-m", "peft_type": "LORA"}
     (folder / "adapter_config.json").write_text(json.dumps(said))
-    assert find_weights(str(folder)).settings.prompt_format == "two-shot"
+    assert find_weights(str(folder)).settings.prompt_format == "zero-shot"
     (folder / "chat_template.jinja").write_text("{{ messages[0].content }}!")
     settings = find_weights(str(folder)).settings
     assert (settings.prompt_format, settings.chat_template) == ("chat", "yes")
