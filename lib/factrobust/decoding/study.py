@@ -117,6 +117,13 @@ class Study(study.Study):
         """log P_t of the known answers on the fine grid."""
         return probe.curves(self.known)
 
+    def longer(self, responses: pd.DataFrame, max_new_tokens: int) -> pd.DataFrame:
+        """The marked answers to the same prompts with more tokens."""
+        said = self._ask_each(
+            responses, probe.greedy, max_new_tokens=max_new_tokens, temperatures=()
+        )
+        return metrics.mark_greedy(said)
+
     def cut(self, temperatures: Sequence[float], **cuts: Any) -> pd.DataFrame:
         """log P_t of `known_sample` at temperatures where `cuts` truncate (top_k, top_p, min_p), of the
         models that can be tempered."""
