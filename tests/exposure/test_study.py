@@ -69,7 +69,7 @@ def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_pa
     assert len(trained) == 1
     assert again.equals(known)
     assert same.equals(followed)
-    monkeypatch.setattr(training, "version", lambda package: "0")
+    monkeypatch.setattr(training, "TRAINING", 99)
     study.train()
     some = world.files()[1:]  # as if one of them were another
     monkeypatch.setattr(world, "files", lambda: some)
