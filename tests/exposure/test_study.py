@@ -72,6 +72,6 @@ def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_pa
     monkeypatch.setattr(training, "TRAINING", 99)
     study.train()
     some = world.files()[1:]  # as if one of them were another
-    monkeypatch.setattr(world, "files", lambda: some)
+    monkeypatch.setattr(world, "files", lambda *_: some)
     study.train()
     assert len(trained) == 3
