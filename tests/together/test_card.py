@@ -254,7 +254,9 @@ def test_a_folder_without_weights(tmp_path, capsys):
     assert stopped.value.code == 2
     assert "holds no tokenizer" in capsys.readouterr().err
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"the tokenizer of .* cannot be read .*; fetch its files anew"):
+    with pytest.raises(
+        ModelError, match=r"the tokenizer of .* cannot be read .*; fetch its files anew"
+    ):
         cards.opened(str(tmp_path))
 
 
