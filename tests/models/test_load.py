@@ -1,11 +1,12 @@
 """From a name to a model: the table, where the weights are, what is built, what the records hold."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import torch
 import transformers
 from huggingface_hub import constants
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
@@ -653,3 +655,161 @@ def test_without_torch_what_is_not_recorded_is_refused_in_one_sentence(monkeypat
     with pytest.raises(ModelError, match="world-s something that is not recorded") as refused:
         load.load_model("world-s")
     assert "`make lab`" in str(refused.value)
+
+
+# -- folders that cannot be asked: one sentence each, before anything is asked ---------------------
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+
+
+def edit(folder: Path, **fields: Any) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+
+def with_weights(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    change(weights)
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+def pickled(folder: Path, weights: Any) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+
+
+class Command:
+    """What runs a command when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.system, ("touch pwned",)
+
+
+def code(folder: Path, file: str, **fields: Any) -> None:
+    (folder / "own.py").write_text("open('pwned', 'w')")
+    config = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps(config | fields))
+
+
+LAYER = "model.layers.0.self_attn.q_proj"
+FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "lacks a weight": (
+        lambda f: with_weights(f, lambda w: w.pop("model.norm.weight")),
+        r"lack 1 of its weights, such as model\.norm\.weight; fetch",
+    ),
+    "a bias too many": (
+        lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.bias": torch.ones(16)})),
+        r"hold 1 weights that LlamaForCausalLM does not use, such as .*q_proj\.bias, so",
+    ),
+    "scales": (
+        lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.weight_scale": torch.ones(1)})),
+        r"does not use, such as .*weight_scale",
+    ),
+    "a layer too many": (lambda f: edit(f, num_hidden_layers=0), r"does not use, such as .*layers\.0"),
+    "a layer too few": (lambda f: edit(f, num_hidden_layers=2), r"lack 9 of .* model\.layers\.1\."),
+    "a classifier": (
+        lambda f: with_weights(f, lambda w: w.update({"score.weight": torch.ones(2, 16)})),
+        "does not use, such as score.weight",
+    ),
+    "another shape": (
+        lambda f: with_weights(f, lambda w: w.update({"model.norm.weight": torch.ones(17)})),
+        r"hold model\.norm\.weight in the shape \[17\], where its configuration wants \[16\]",
+    ),
+    "cut": (
+        lambda f: os.truncate(f / "model.safetensors", 2000), "cannot be read .SafetensorError: .*anew"
+    ),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "cannot be read .OSError: .*no file"),
+    "a pointer": (
+        lambda f: (f / "model.safetensors").write_text(POINTER),
+        r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
+    ),
+    "a pointer for its tokenizer": (
+        lambda f: (f / "tokenizer.json").write_text(POINTER), r"tokenizer\.json is a pointer of git-lfs"
+    ),
+    "no configuration": (lambda f: (f / "config.json").unlink(), "cannot be read .*model_type"),
+    "a broken tokenizer": (lambda f: (f / "tokenizer.json").write_text("{"), "the tokenizer of .*cannot"),
+    "an unknown kind": (lambda f: edit(f, model_type="nonesuch"), "cannot be read .*`nonesuch`"),
+    "a quantised one": (
+        lambda f: edit(f, quantization_config={"quant_method": "gptq", "bits": 4}),
+        "cannot be read .ImportError: .*; install that, or take the model in another form",
+    ),
+    "code of its own": (
+        lambda f: code(f, "config.json", model_type="x", auto_map={"AutoConfig": "own.Config"}),
+        "brings program code of its own, which is never run here",
+    ),
+    "code of its tokenizer": (
+        lambda f: code(
+            f, "tokenizer_config.json", tokenizer_class="Own",
+            auto_map={"AutoTokenizer": ["own.Own", None]},
+        ),
+        "the tokenizer of .* brings program code of its own",
+    ),
+    "a command": (
+        lambda f: pickled(f, {"model.norm.weight": Command()}), "its .bin holds more than weights"
+    ),
+    "a template that reaches out": (
+        lambda f: (f / "chat_template.jinja").write_text(
+            "{{ messages.__init__.__globals__['os'].system('touch pwned') }}"
+        ),
+        r"the chat template of .*is unsafe\.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_folders_that_cannot_be_asked_get_one_sentence(fault, folder, monkeypatch, tmp_path):
+    change, sentence = FAULTS[fault]
+    change(folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the terminal was asked"))
+    with pytest.raises(ModelError, match=sentence) as error:
+        load_model(str(folder))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_weights_that_change_nothing_are_no_fault(folder):
+    """Wavelengths that old versions saved, a part for pictures, and a .bin of nothing but weights."""
+    before = load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0]
+    more = {f"{LAYER.replace('q_proj', 'rotary_emb')}.inv_freq": torch.ones(4)}
+    more |= {"model.vision_tower.patches.weight": torch.ones(3, 3)}
+    with_weights(folder, lambda w: w.update(more))
+    assert np.array_equal(load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0], before)
+    pickled(folder, load_file(folder / "model.safetensors"))
+    assert np.array_equal(load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0], before)
+
+
+def test_shards_that_are_not_there_are_refused_by_name(toy_model, tmp_path):
+    model = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
+    model.network.save_pretrained(tmp_path, max_shard_size="3KB")
+    model.tokenizer.save_pretrained(tmp_path)
+    assert load_model(str(tmp_path)).score([" Kenya"], [" Nairobi"])
+    [first, second, *_] = sorted(tmp_path.glob("*.safetensors"))
+    weights = load_file(second)
+    lost = sorted(weights)[0]
+    save_file(
+        {name: w for name, w in weights.items() if name != lost}, second, metadata={"format": "pt"}
+    )
+    with pytest.raises(ModelError, match=f"lack 1 of its weights, such as {lost}"):
+        load_model(str(tmp_path))
+    first.unlink()
+    with pytest.raises(ModelError, match=f"No such file or directory: .*{first.name}"):
+        load_model(str(tmp_path))
+
+
+def test_a_tokenizer_of_another_model_is_found_out_before_it_asks(toy_model, tmp_path):
+    table = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
+    toy_model(table).network.save_pretrained(tmp_path)
+    tokenizer = toy_model(table).tokenizer
+    tokenizer.add_tokens([" Peru"])
+    tokenizer.save_pretrained(tmp_path)
+    model = load_model(str(tmp_path))
+    assert model.generate(["a Kenya"], max_new_tokens=1)[0].text == " Nairobi"
+    for ask in (lambda: model.generate(["a Peru"]), lambda: model.score(["a Kenya"], [" Peru"])):
+        with pytest.raises(
+            ModelError, match=r"the token 16 \(' Peru'\), for which its network has no"
+        ):
+            ask()

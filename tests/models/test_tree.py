@@ -133,7 +133,7 @@ def test_greedy_limits(toy):
 ])  # fmt: skip
 def test_a_pick_by_hand(temperature, logits, token, tempered):
     stream = Stream(temperature, np.zeros((1, HALVINGS)))
-    tree._pick(torch.tensor([logits]), [[stream]], 0, {})
+    tree._pick(torch.tensor([logits]), [[stream]], 0, lambda _: None, {})
     assert stream.ids == [token]
     assert stream.tempered == [pytest.approx(tempered, abs=1e-6)]
     expected = torch.tensor(logits).log_softmax(dim=0)[token].item()
@@ -235,7 +235,8 @@ def test_levels_by_hand():
     streams = [[Stream(0.0, tree.NO_NUMBERS)], [Stream(1.0, low), Stream(1.0, high)]]
     tree.decode(
         torch.tensor([1, 0]), grow, lambda hidden: logits[hidden], streams,
-        ended=lambda prompt, ids: prompt == 0, settings={"max_new_tokens": 3}, chunk=1,
+        ended=lambda prompt, ids: prompt == 0, check=lambda _: None,
+        settings={"max_new_tokens": 3}, chunk=1,
     )  # fmt: skip
     # Prompt 1's node has one child for both streams; that one has a child for each.
     assert grown == [([1], [0]), ([0, 0], [0, 1])]

@@ -178,9 +178,10 @@ class CausalLM(Model):
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
         for low in range(0, len(hidden), self.logits_per_batch):
             logits = self.body.logits(hidden[low : low + self.logits_per_batch])
-            self.check_numbers(logits)
             here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
-            logits -= logits.amax(dim=-1, keepdim=True)
+            highest = logits.amax(dim=-1, keepdim=True)
+            self.check_numbers(highest)
+            logits -= highest
             rows = at[here] - low
             least = tree.floors(logits, grid, cuts) if cuts else None
             norms = tree.log_norms(logits, grid, least).float()[rows]
@@ -214,8 +215,9 @@ class CausalLM(Model):
             last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # before an answer
             tree.decode(
                 *self.prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
-                self._numbers,
+                self.body.logits,
                 streams,
+                check=self.check_numbers,
                 ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, cut),
                 settings=settings,
                 chunk=self.logits_per_batch,
@@ -294,15 +296,10 @@ class CausalLM(Model):
         answers = [length * sum(counts[i] for i in row) for row in rows]
         return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
 
-    def _numbers(self, hidden: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.body.logits(hidden)
-        self.check_numbers(logits)
-        return logits
-
-    def check_numbers(self, logits: torch.Tensor) -> None:
-        """ModelError for logits [place, vocabulary] that give no probabilities. The largest of a place is
-        NaN if one is, and infinite if one overflowed; single tokens may be impossible."""
-        if not logits.amax(dim=-1).isfinite().all():
+    def check_numbers(self, highest: torch.Tensor) -> None:
+        """ModelError where the highest logits of places are no numbers: NaN if one of a place is, infinite
+        if one overflowed or none is possible. Single impossible tokens are no fault."""
+        if not highest.isfinite().all():
             raise ModelError(
                 f"{self.name}: the network's logits are not numbers (NaN or infinite), so that nothing "
                 "it says counts; its weights are damaged, or overflow in this dtype: fetch them anew, "

@@ -605,8 +605,8 @@ def _in_memory(
         auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
         if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
-        check_memory(weights, dtype)
         with reading(weights.name):
+            check_memory(weights, dtype)
             network, found = read_network(auto, where, dtype, **options)
         check_names(network, found, weights.name)
         for folder in adapters_of(weights):

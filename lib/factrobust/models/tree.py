@@ -74,13 +74,15 @@ def decode(
     streams: list[list[Stream]],
     *,
     ended: Callable[[int, list[int]], bool],
+    check: Callable[[torch.Tensor], None],
     settings: Mapping[str, Any],
     chunk: int,
 ) -> None:
     """Extend the streams of each prompt, in place, until they end.
 
     `hidden` [prompt, width] are the last hidden states of the prompts. `head` gives the logits of at
-    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete.
+    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete. `check` is given the
+    highest logits of nodes, and raises an error for what is no number.
 
     Example: three streams of one prompt draw " a", " a" and " b". One forward pass gives level 1 with
     two nodes: " a" with two streams, and " b". If " a" is followed by " x" and " y", and " b" by the
@@ -91,7 +93,7 @@ def decode(
         # 1. Every stream draws its next token from its node's distribution.
         for low in range(0, len(nodes), chunk):
             groups = [group for _, group in nodes[low : low + chunk]]
-            _pick(head(hidden[low : low + chunk]), groups, level, settings)
+            _pick(head(hidden[low : low + chunk]), groups, level, check, settings)
         # 2. Streams of one node with the same token form a child of it.
         children: dict[tuple[int, int], list[Stream]] = {}
         for node, (_, group) in enumerate(nodes):
@@ -112,11 +114,17 @@ def decode(
 
 
 def _pick(
-    logits: torch.Tensor, groups: list[list[Stream]], level: int, settings: Mapping[str, Any]
+    logits: torch.Tensor,
+    groups: list[list[Stream]],
+    level: int,
+    check: Callable[[torch.Tensor], None],
+    settings: Mapping[str, Any],
 ) -> None:
     """Append one token, with its log-probabilities, to each stream of `groups` [node]; `logits` are
     [node, vocabulary]. Sums are float64: a quarter of a million float32 terms lose digits."""
-    logits -= logits.amax(dim=-1, keepdim=True)
+    highest = logits.amax(dim=-1, keepdim=True)
+    check(highest)
+    logits -= highest
     norm = log_norms(logits, [1.0]).float()
     shared: dict[float, dict[int, list[Stream]]] = {}  # temperature, node -> streams
     for node, group in enumerate(groups):

@@ -121,7 +121,7 @@ def own(model: Any, rows: list[Row]) -> torch.Tensor:
             f"{model.name}: {kind} does not run here on a plain row of tokens "
             f"({type(error).__name__}: {_short(error)}); this architecture is not supported"
         ) from error
-    model.check_numbers(torch.cat(logits))
+    model.check_numbers(torch.cat(logits).amax(dim=-1))
     found = [_logprobs(along) for along in logits]
     [one, other] = (found[i][: -len(each[i][1])] for i in (0, 1))  # another answer behind the same
     if _gap(one, other) > _rounding(model):
