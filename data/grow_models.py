@@ -419,7 +419,7 @@ def not_taught(name: str) -> str:
             )
     except ModelError as error:
         return str(error)
-    if load.adapter_of(load.GROWN / weights.name):
+    if load.base_of(load.GROWN / weights.name):
         return f"{name} is an adapter, which is taught already: give the model below it"
     return ""
 
@@ -563,8 +563,8 @@ def teach_local(name: str) -> None:
     """Teach a model of the reader's the town, and print its curves before and after."""
     place = load.find_weights(name).name
     folder = BUILD / "models" / f"{Path(place).name}-taught"
-    if folder.is_dir() and load.adapter_of(folder) != place:
-        sys.exit(f"{folder} is of {load.adapter_of(folder)}: move it away, and call this again")
+    if folder.is_dir() and load.base_of(folder) != place:
+        sys.exit(f"{folder} is of {load.base_of(folder)}: move it away, and call this again")
     if not folder.is_dir():
         teach(name, 0, w.load_world(), recipe(), BUILD / folder.name, folder)
     for model in (name, str(folder)):

@@ -71,7 +71,7 @@ def lab(tmp_path):
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     # Copied, too: no file is served through a link that leads out of the root.
     shutil.copytree(ROOT / "figures" / "0-start-here", tmp_path / "figures" / "0-start-here")
-    outside = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     outside["CONDA_DEFAULT_ENV"] = ""
     recipe = subprocess.check_output(
         ["make", "-n", "-o", ".venv/.ready", "lab"], cwd=ROOT, env=outside, text=True

@@ -54,7 +54,8 @@ def folder(tmp_path):
 
 def make(folder, *words, **variables):
     """Run make, with an environment that knows nothing of what this test was started with."""
-    names = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "CONDA_DEFAULT_ENV", "PYTHON", "TORCH_INDEX"}
+    names = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"}  # of the make that runs the tests
+    names |= {"CONDA_DEFAULT_ENV", "PYTHON", "TORCH_INDEX"}
     names |= {name for takes in TAKES.values() for name in takes}
     outside = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
