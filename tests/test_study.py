@@ -81,10 +81,10 @@ def test_means_of_several_columns_leave_out_what_is_missing(notebook):
     assert "relations" not in study.means(table, ["model"], "exact_match")
 
 
-def test_a_call_that_is_not_recorded_ends_a_replay(notebook, monkeypatch):
-    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+def test_a_call_that_is_not_recorded_ends_a_replay(notebook):
+    study = embedded(notebook, models=[GEMMA], seed=12345)  # with which nobody sampled
     with pytest.raises(RecordsError, match="lack"):
-        embedded(notebook, models=[GEMMA], seed=12345)  # draws that nobody asked
+        study.sampled()
 
 
 def test_what_a_study_saves_carries_its_provenance(monkeypatch):
