@@ -125,6 +125,16 @@ def test_tensors_that_have_no_place_are_refused(cut, name):
     refused(cut(tensors=extra), f"holds the tensor {name}, for which transformers' reader")
 
 
+def test_texts_that_transformers_would_split_in_another_way_are_refused(cut, whole, monkeypatch):
+    refused(cut(tokenizer__ggml__pre="deepseek-llm"), r"splits texts as deepseek-llm \(tokenizer")
+    # SmolLM2 splits at digits, which changes nothing since it has no merge with a digit.
+    assert whole.fields["tokenizer.ggml.pre"].contents() == "smollm"
+    gguf_checks.check_tokenizer(whole, "x")
+    monkeypatch.setattr(gguf_checks, "_no_digit_is_joined", lambda reader: False)
+    with pytest.raises(ModelError, match="splits texts as smollm"):
+        gguf_checks.check_tokenizer(whole, "x")
+
+
 def test_factors_of_the_rotation_are_used(cut):
     """A wavelength of 2 pi 100000^(i/32) becomes so many times longer, at every length."""
     factors = np.linspace(1, 32, 32).astype(np.float32)

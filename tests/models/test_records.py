@@ -1,6 +1,7 @@
 """The records as users see them: keys, values as text, asking, the store's modes, committed files."""
 
 import contextlib
+import copy
 import math
 import multiprocessing
 import os
@@ -311,6 +312,13 @@ def test_alternatives_are_read_when_they_are_looked_at():
         tops = [[(token, number), ('a ","top_logprobs":[', -2.5)], []]
         value = {"logprobs": [-0.1], "text": ',"top_logprobs":[', "top_logprobs": tops}
         back = decode(encode(value))
-        assert "data" not in vars(back["top_logprobs"])
+        assert "_list" not in vars(back["top_logprobs"])
         assert (back["text"], [*back["top_logprobs"]]) == (value["text"], tops)
         assert encode(back) == encode(value)  # they can be written again
+
+
+def test_alternatives_are_taken_apart_and_copied_as_a_list_is():
+    tops = [[("Nairobi", -0.5)], [("Lagos", -2.5)]]
+    for take in (lambda x: x[:1], lambda x: x[1:], copy.copy, copy.deepcopy, list):
+        alternatives = decode(encode({"text": "", "top_logprobs": tops}))["top_logprobs"]
+        assert list(take(alternatives)) == take(tops)

@@ -27,6 +27,11 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "expert_gating_func": (1,), "expert_shared_count": (0,), "leading_dense_block_count": (0,),
 }  # fmt: skip
 EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
+# How llama.cpp names the ways to split a text before its tokens are found: those that are GPT-2's, which
+# transformers takes for each name that it does not know.
+AS_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat")
+# GPT-2's, where each digit stands alone as well.
+DIGITS_ALONE = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
 ROPE_FACTORS = "rope_freqs.weight"  # what the rotation's wavelengths are multiplied by (Llama 3)
 
 
@@ -115,6 +120,33 @@ def check_settings(reader: Any, config: Any, name: str) -> None:
                 f"{name} says {key} = {said}, which transformers' reader of GGUF files leaves out, so "
                 "that its numbers would be wrong; take the original folder (safetensors)"
             )
+
+
+def check_tokenizer(reader: Any, name: str) -> None:
+    """ModelError for a file whose texts are split in a way that transformers does not have: it would
+    split them as GPT-2 does, into other tokens than the model was trained on."""
+    from transformers.integrations.gguf import gguf_tokenizer_mapping
+
+    kind, split = (_text_of(reader, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+    if kind != "gpt2" or split in gguf_tokenizer_mapping.GGUF_PRE_TOKENIZER_SPLITS:
+        return
+    if split not in AS_GPT2 and not (split in DIGITS_ALONE and _no_digit_is_joined(reader)):
+        raise ModelError(
+            f"{name} splits texts as {split or 'it does not say'} (tokenizer.ggml.pre), which transformers' "
+            "reader of GGUF files does not, so that its tokens would be wrong; take the original folder "
+            "(safetensors)"
+        )
+
+
+def _text_of(reader: Any, key: str) -> str:
+    field = reader.fields.get(key)
+    return str(field.contents()) if field else ""
+
+
+def _no_digit_is_joined(reader: Any) -> bool:
+    """Whether no merge has a digit in it: then splitting at digits changes nothing."""
+    merges = reader.fields["tokenizer.ggml.merges"].contents()
+    return not any(character in "0123456789" for merge in merges for character in merge)
 
 
 def _same(said: Any, own: Any) -> bool:

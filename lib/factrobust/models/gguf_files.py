@@ -80,8 +80,9 @@ def prepare(parts: Sequence[Path], folder: Path, name: str) -> None:
     with once, plain:
         reader = gguf.GGUFReader(str(folder / FILE))
         gguf_checks.check_whole(reader, name)
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
-        config = AutoConfig.from_pretrained(folder, gguf_file=FILE)
+        gguf_checks.check_tokenizer(reader, name)
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, gguf_file=FILE, trust_remote_code=False)
         index, config = _index(reader, config, name)
         gguf_checks.check_settings(reader, config, name)
     config.save_pretrained(folder)
@@ -152,7 +153,9 @@ def read_network(auto: Any, folder: Path, **options: Any) -> Any:
     import torch
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = AutoConfig.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
     weights = tensors(folder, config.to_dict())
     with torch.device("meta"):
         network_class = type(auto.from_config(config))

@@ -473,13 +473,14 @@ def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
         if not _is_whole(folder):  # no other process was first
             if folder.exists():
                 folder.rename(Path(scratch, "damaged"))
+            files = parts()  # first: they may not be installed
             tell(f"{what}: preparing its file, about {PREPARING} s, once")
             print(
                 f"factrobust: preparing {what} in {folder}, about {PREPARING} s, once",
                 file=sys.stderr,
             )
             with loading(), reading(what):
-                gguf_files.prepare(parts(), work := Path(scratch, "model"), what)
+                gguf_files.prepare(files, work := Path(scratch, "model"), what)
             (work / CHECKSUM).write_text(_cached_digest(work))
             work.rename(folder)
     return folder

@@ -17,7 +17,6 @@ import re
 import sqlite3
 import struct
 import time
-from collections import UserList
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -351,25 +350,38 @@ def decode(text: str) -> Any:
     return _DECODER.decode(rest + "}") | {"top_logprobs": LazyAlternatives(alternatives)}
 
 
-class LazyAlternatives(UserList[Any]):
-    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first read."""
+class LazyAlternatives(Sequence[Any]):
+    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first read.
+    It equals the list that it stands for, and a slice of it is a list."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @functools.cached_property
-    def data(self) -> list[Any]:  # type: ignore[override]
+    def _list(self) -> list[Any]:
         exact = _DOUBLE.search(self._text)
         found, _ = (_DECODER if exact else _PLAIN).raw_decode(self._text)
         numbers = np.array([p for at in found for _, p in at], float if exact else np.float32)
         each = iter(numbers.tolist())
         return [[(token, next(each)) for token, _ in at] for at in found]
 
+    def __getitem__(self, place: Any) -> Any:
+        return self._list[place]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        return self._list == (other._list if isinstance(other, LazyAlternatives) else other)
+
+    def __repr__(self) -> str:
+        return repr(self._list)
+
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, (list, tuple, UserList)):
+    if isinstance(value, (list, tuple, LazyAlternatives)):
         return "[" + ",".join(map(_text, value)) + "]"
     if isinstance(value, (str, bool, int)) or value is None:
         return json.dumps(value, ensure_ascii=False)

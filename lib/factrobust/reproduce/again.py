@@ -46,6 +46,7 @@ TRAINED = {
 }
 OF_REQUEST = ("answer", "temperature")  # of a call's parameters; the others are a job's settings
 SHOW_SECONDS = 5
+TOLD = 0.05  # share of the work from which on a forecast is shown
 AT_ONCE = 10_000  # records that are compared
 
 
@@ -147,6 +148,11 @@ def load(fingerprint: str) -> Model | Encoder:
     return model
 
 
+def _left(seconds: float, share: float) -> str:
+    """How long the rest takes, in words; nothing while too little is done to tell."""
+    return f", {seconds / share - seconds:.0f} s left" if share > TOLD else ""
+
+
 def ask_again(
     drawn: Iterable[Recorded],
     show: Callable[[str], None],
@@ -162,21 +168,24 @@ def ask_again(
     wanted.sort(key=lambda recorded: recorded.call)
     compared: list[Compared] = []
     work = sum(map(_work, wanted))
-    done, started = 0.0, time.monotonic()
-    told = started
+    done = answering = told = 0.0  # work, seconds without loading, and when that was shown
     for fingerprint, group in itertools.groupby(wanted, key=lambda recorded: recorded.call.model):
         records = list(group)
         name = name_of(fingerprint)
         show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
         try:
-            for recorded, now in _asked(load(fingerprint), records):
+            model = load(fingerprint)
+            before = time.monotonic()
+            for recorded, now in _asked(model, records):
                 compared.append(Compared(recorded, now, *compare(recorded.value, now)))
                 done += _work(recorded)
-                if time.monotonic() > told + SHOW_SECONDS:
-                    told = time.monotonic()
-                    left = (told - started) * (work / done - 1)
+                answering += time.monotonic() - before
+                before = time.monotonic()
+                if answering > told + SHOW_SECONDS:
+                    told = answering
+                    left = _left(answering, done / work)
                     of = f"{len(compared):,} of {len(wanted):,} answers"
-                    show(f"asking again: {of}, {name}, {left:.0f} s left")
+                    show(f"asking again: {of}, {name}{left}")
         except ModelError as error:
             left_out[name] = str(error)
         gc.collect()  # before the next one takes its memory
