@@ -200,7 +200,7 @@ def _work(recorded: Recorded) -> float:
     parameters = settings.parameters if settings else 0
     asked = json.loads(recorded.call.parameters)
     written = 4 * asked.get("max_new_tokens", 0) * asked.get("n", 1)
-    return (parameters + 1e7) * (len(recorded.call.prompt) + written)
+    return (parameters + 2e6) * (len(recorded.call.prompt) + written)
 
 
 def _trained(recorded: Recorded) -> bool:
