@@ -1,5 +1,6 @@
 """Fixtures that several folders of tests share; real models are loaded once a session."""
 
+import gc
 import io
 import json
 import logging
@@ -30,6 +31,14 @@ NOTEBOOK = "notebooks/1-decoding/1.1-known-facts.ipynb"
 OTHER = "notebooks/other.ipynb"
 MODEL = "sha256:a5fd3b62230aa5ec float32"
 MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-long-name"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def models_are_let_go():
+    """A network is a circle of objects, which Python frees when it next looks for circles: on 3.14 that
+    can be gigabytes later."""
+    yield
+    gc.collect()
 
 
 gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
