@@ -59,8 +59,8 @@ COMMANDS = [
     ),
     Command("make reproduce PROFILE=smoke", prints="Notebooks and figures are in build/smoke/."),
     Command(reproduce("1.2", "SEED=5"), prints="by SEED=5"),
-    Command(reproduce("0-start-here", "ASK=1"), prints="Made anew: 1 notebooks"),
-    Command(reproduce("notebooks/0-*", "CLUSTER=local WORKERS=2"), prints="Made anew: 1 notebooks"),
+    Command(reproduce("0-start-here", "ASK=1"), prints="1 notebook, "),
+    Command(reproduce("notebooks/0-*", "CLUSTER=local WORKERS=2"), prints="1 notebook, "),
     *(
         Command(reproduce(only, "PROFILE=world"), prints="are in build/world/.")
         for only in ("notebooks/1-decoding/1.[1245]*", "2.2", "3.2", "4.2")
@@ -80,7 +80,7 @@ COMMANDS = [
     Command("make card", 2, "make card needs MODEL: make card MODEL=gemma-3-270m"),
     Command("make diff A=world-s B='world-s~round 2' FAIL_IF='known_drop>0.9'", prints="drop"),
     Command("make answers", prints="answers.csv"),
-    Command("make reproduce ASK=0", prints="Made anew: "),
+    Command("make reproduce ASK=0", prints="were made anew from recorded answers"),
     Command("make records", prints=" MB, in "),
     Command("make normalise"), Command("make clean"), Command("make course"),
     # `make read` opens JupyterLab and stays: its environment, and a notebook there.

@@ -153,9 +153,7 @@ def read_network(auto: Any, folder: Path, **options: Any) -> Any:
     import torch
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     weights = tensors(folder, config.to_dict())
     with torch.device("meta"):
         network_class = type(auto.from_config(config))

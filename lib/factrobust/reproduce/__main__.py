@@ -37,7 +37,7 @@ from factrobust.models.cluster import cluster
 from factrobust.models.records import Records, asked_again, places
 from factrobust.paths import ROOT, write_atomically
 from factrobust.reproduce import again, forks
-from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, present
+from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, moved, present
 from factrobust.reproduce.notebook import (
     USED,
     kernel_environment,
@@ -288,25 +288,38 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
     if mode.place != mode.root:
         print(f"Notebooks and figures are in {mode.place.relative_to(mode.root)}/.")
     else:
-        report = [f"Made anew: {_made(mode.root, wanted)}."]
+        source = "answers asked now" if mode.records == "fresh" else "recorded answers"
+        made = f"{_made(mode.root, wanted)} were made anew from {source}"
+        report, asked = [], ""
         if share > 0:
-            lines, different = _ask_again(mode, wanted, share, seed)
-            report += lines
+            report, asked, different = _ask_again(mode, wanted, share, seed)
         try:
-            report += differences(held_by_git(mode.root), present(mode.root))
+            held, here = held_by_git(mode.root), present(mode.root)
+            report += differences(held, here)
+            compared = moved(held, here)
         except NotHeldError as error:
             report.append(str(error))
-        print("\n".join(report))
+            compared = "the numbers were compared with nothing"
+        # The last line is the one that a reader of a paper may quote.
+        print("\n".join([*report, f"{made}{asked}; {compared}."]))
     if left_out:
         print(f"Left out, for the reasons above: {', '.join(left_out)}.", file=sys.stderr)
     return int(bool(left_out) or different)
 
 
 def _made(root: Path, notebooks: Collection[str]) -> str:
-    """ "48 notebooks, 120 tables and 110 figures with 85,399 numbers"."""
+    """ "43 notebooks, 180 tables and 83 figures"."""
     made = [path for path in sorted((root / "figures").rglob("*.json")) if _by(path, notebooks)]
     figures = sum(path.with_suffix(".png").exists() for path in made)
-    return f"{len(notebooks)} notebooks, {len(made) - figures} tables and {figures} figures"
+    tables = len(made) - figures
+    return (
+        f"{_counted(len(notebooks), 'notebook')}, {_counted(tables, 'table')} and "
+        f"{_counted(figures, 'figure')}"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _by(about: Path, notebooks: Collection[str]) -> bool:
@@ -315,8 +328,9 @@ def _by(about: Path, notebooks: Collection[str]) -> bool:
 
 def _ask_again(
     mode: Mode, notebooks: Collection[str], share: float, seed: int
-) -> tuple[list[str], bool]:
-    """Lines about the recorded answers that were asked again, and whether one came out different."""
+) -> tuple[list[str], str, bool]:
+    """Lines about the recorded answers that were asked again, the same as part of a sentence, and whether
+    one came out different."""
     _, committed = places()
     total = again.count(committed, notebooks)
     lines: list[str] = []
@@ -345,7 +359,9 @@ def _ask_again(
             f"{again.words(first.now)!r} (largest difference {first.difference:.3g}). All are in "
             f"{file.relative_to(mode.root)}."
         )
-    return lines, bool(different)
+    same = len(compared) - len(different)
+    asked_now = f", of which {len(compared):,} were asked again and {same:,} came out the same"
+    return lines, asked_now if compared else "", bool(different)
 
 
 def share_of(text: str) -> float:

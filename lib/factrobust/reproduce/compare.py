@@ -114,6 +114,15 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return lines + _first([f"Changed in {path}, {what}" for path, what in others.items()])
 
 
+def moved(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """How many numbers of two versions of `present` differ, as the end of a sentence."""
+    both = [path for path in old.keys() & new.keys() if path.endswith(".csv")]
+    tables = [compare_tables(new[path], old[path]) for path in both]
+    numbers = sum(table.numbers for table in tables)
+    moves = sum(len(table.moves) for table in tables)
+    return f"{moves or 'none'} of {numbers:,} numbers moved"
+
+
 def meaning(largest: float) -> str:
     """What the largest relative move of a run says, in a sentence."""
     if largest <= ROUNDING:
