@@ -155,7 +155,7 @@ MarkedAnswers = _table(
 )
 MarkedSamples = _table(
     "Samples with what they are worth (part 1).",
-    "domain answer_type correct certainty certainty_at_1",
+    "domain answer_type correct certainty",
     Samples,
 )
 Robustness = _table(

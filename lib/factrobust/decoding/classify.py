@@ -98,12 +98,14 @@ def fine_tune(
     `train` has question and answer_type. What the paper leaves open is usual: AdamW without decay
     on biases and layer norms, a rate that falls linearly to zero, gradients clipped to norm 1,
     float32 on the CPU. Equal input gives equal digits on one machine; torch's random state is kept.
-    With few questions three epochs underfit: 10 raised the embedded questions' held-out accuracy
-    from 0.84 to 0.98.
+    With few questions three epochs underfit. Of 100 held-out questions 0.59 are typed rightly after
+    three epochs and 0.93 after ten, trained on the 271 of other relations than our facts' (notebook
+    1.6); trained on all 403, 0.84 and 0.98.
     """
     import torch
 
-    questions, answer_types = train["question"].tolist(), train["answer_type"].tolist()
+    questions = train["question"].tolist()
+    answer_types = train["answer_type"].tolist()
     labels = sorted(set(answer_types))
     target = torch.tensor([labels.index(answer_type) for answer_type in answer_types])
     steps = epochs * -(-len(questions) // batch_size)
@@ -119,8 +121,10 @@ def fine_tune(
         used = [parameter for name, parameter in named if not name.startswith("pooler.")]
         matrices = [parameter for parameter in used if parameter.ndim > 1]
         vectors = [parameter for parameter in used if parameter.ndim == 1]  # biases, norms' scales
-        decays = ((matrices, weight_decay), (vectors, 0.0))
-        groups = [{"params": params, "weight_decay": decay} for params, decay in decays]
+        groups = [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
         optimiser = torch.optim.AdamW(groups, lr=learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
         network.train()

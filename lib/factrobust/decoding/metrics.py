@@ -20,8 +20,16 @@ THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 def first_break(temperatures: ArrayLike, accuracy: ArrayLike) -> Any:
     """The paper's t_b: the lowest of the ascending `temperatures` [t] at which the `accuracy`
     [..., t] is below THRESHOLD; inf if there is none."""
-    whole = np.logical_and.accumulate(~(np.asarray(accuracy) < THRESHOLD), axis=-1)
-    return np.append(np.asarray(temperatures, dtype=float), np.inf)[whole.sum(axis=-1)]
+    broken = np.asarray(accuracy) < THRESHOLD
+    whole = np.logical_and.accumulate(~broken, axis=-1)
+    ends = np.append(np.asarray(temperatures, dtype=float), np.inf)
+    return ends[whole.sum(axis=-1)]
+
+
+def log_odds(logprobs: ArrayLike) -> NDArray[np.float64]:
+    """Log of (1 - P) / P for log-probabilities log P, as precise as float32 has them."""
+    cost = np.clip(-np.asarray(logprobs, dtype=float), 1e-7, 500)
+    return np.log(np.expm1(cost))
 
 
 def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
@@ -35,31 +43,38 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
     from scipy.interpolate import CubicSpline
     from scipy.optimize.elementwise import find_root
 
-    t, logs = np.log(np.asarray(temperatures, float)), np.asarray(logprobs, dtype=float)
+    t = np.log(np.asarray(temperatures, float))
+    logs = np.asarray(logprobs, dtype=float)
     goal = np.log(THRESHOLD)
-    odds = np.log(np.expm1(np.clip(-logs, 1e-7, 500))) - np.log(np.expm1(-goal))  # as float32 is
-    first = np.logical_and.accumulate(~(logs < goal), axis=-1).sum(axis=-1)
+    odds = log_odds(logs) - log_odds(goal)
+    whole = np.logical_and.accumulate(~(logs < goal), axis=-1)
+    first = whole.sum(axis=-1)  # the place of the first temperature below
+    never = first == len(t)
     pieces = np.zeros((6, *first.shape))  # where it begins, its width, and four coefficients
-    for hi in np.unique(first[(first > 0) & (first < len(t))]):
+    for high in np.unique(first[(first > 0) & ~never]):
         # Six points around the crossing, where log odds are nearly straight.
-        low = max(0, hi - 3)
-        spline = CubicSpline(t[low : hi + 3], odds[first == hi, low : hi + 3], axis=1)
-        pieces[:2, first == hi] = [[t[hi - 1]], [t[hi] - t[hi - 1]]]
-        pieces[2:, first == hi] = spline.c[:, hi - 1 - low]
+        low = max(0, high - 3)
+        here = first == high
+        spline = CubicSpline(t[low : high + 3], odds[here, low : high + 3], axis=1)
+        pieces[0, here] = t[high - 1]
+        pieces[1, here] = t[high] - t[high - 1]
+        pieces[2:, here] = spline.c[:, high - 1 - low]
     start, width, *cubic = pieces
     root = find_root(lambda x, *cubic: np.polyval(cubic, x), (0.0, width), args=tuple(cubic)).x
     t_b = np.exp(start + root)
-    return np.where(first > 0, np.where(first < len(t), t_b, np.inf), np.nan)[()]
+    return np.select([first == 0, never], [np.nan, np.inf], t_b)[()]
 
 
 def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
     """Equation 3: f(H, d, t_b) = (1 - H)^d (t_b + 1) - H / (t_b + 1), in [-1, inf). `entropy` is in
     [0, 1], `t_b` >= 0 (inf: never breaks), `d` >= 0; they broadcast. f is inf for t_b = inf, but 0
     where H = 1 (appendix B.1); nan in, nan out."""
-    h, t = np.asarray(entropy, dtype=float), np.asarray(t_b, dtype=float)
+    h = np.asarray(entropy, dtype=float)
+    t = np.asarray(t_b, dtype=float)
     certainty = (1 - h) ** np.asarray(d)
     with np.errstate(invalid="ignore"):  # 0 * inf, whose limit for H = 1 (appendix B.1) is 0
-        return np.where(certainty == 0, 0.0, certainty * (t + 1)) - h / (t + 1)
+        reward = np.where(certainty == 0, 0.0, certainty * (t + 1))
+    return reward - h / (t + 1)
 
 
 def frs(
@@ -74,14 +89,15 @@ def frs(
     return scaled if unbroken is None else np.where(np.isinf(t_b), unbroken, scaled)
 
 
-def mark_greedy(responses: pd.DataFrame, *, whole_words: bool = True) -> pd.DataFrame:
+def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
     """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
     pairs = list(zip(responses["text"], answers(responses), strict=True))
-    contains = [text.contains(t, a, whole_words=whole_words) for t, a in pairs]
+    exact = [text.exact_match(said, accepted) for said, accepted in pairs]
+    contains = [text.contains(said, accepted) for said, accepted in pairs]
     return responses.assign(
-        exact_match=np.array([text.exact_match(t, a) for t, a in pairs], dtype=bool),
+        exact_match=np.array(exact, dtype=bool),
         contains=np.array(contains, dtype=bool),  # also without a response
-        entropy=[np.mean([*map(top_entropy, t)] or [np.nan]) for t in responses["top_logprobs"]],
+        entropy=[_mean([*map(top_entropy, tops)]) for tops in responses["top_logprobs"]],
     )
 
 
@@ -90,9 +106,11 @@ def select_known(marked: pd.DataFrame, per_domain: int | None = None) -> pd.Data
     tokens. With `per_domain`, at most so many for each model and domain, drawn by a hash of fact_id."""
     known = marked[marked["exact_match"]]
     known = known.assign(tokens=known["token_ids"].map(len))
-    lots = known.assign(lot=known["fact_id"].map(draws.hash48))
-    most = len(known) if per_domain is None else per_domain
-    return known[lots.groupby(["model", "domain"])["lot"].rank() <= most]
+    if per_domain is None:
+        return known
+    lots = known["fact_id"].map(draws.hash48)
+    rank = lots.groupby([known["model"], known["domain"]]).rank()
+    return known[rank <= per_domain]
 
 
 def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
@@ -100,20 +118,19 @@ def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
     several models to the same facts; `largest` is the name of one."""
     knows = marked.pivot(index="fact_id", columns="model", values="exact_match").astype(bool)
     others = knows.drop(columns=largest).any(axis=1)
-    kinds = np.select(
-        [knows[largest] & others, knows[largest], others], KNOWN_BY[1:], default=KNOWN_BY[0]
-    )
+    cases = [knows[largest] & others, knows[largest], others]
+    kinds = pd.Series(np.select(cases, KNOWN_BY[1:], default=KNOWN_BY[0]), knows.index)
     table = marked[["fact_id", "relation"]].drop_duplicates("fact_id")
-    return table.assign(known_by=table["fact_id"].map(pd.Series(kinds, knows.index)))
+    return table.assign(known_by=table["fact_id"].map(kinds))
 
 
 def mark_samples(samples: pd.DataFrame) -> pd.DataFrame:
-    """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`."""
+    """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`, the mean
+    probability of a sample's tokens under the distribution that they were drawn from."""
     pairs = zip(samples["text"], answers(samples), strict=True)
     return samples.assign(
-        correct=[text.contains(t, a) for t, a in pairs],
-        certainty=[_mean_probability(x) for x in samples["tempered_logprobs"]],
-        certainty_at_1=[_mean_probability(x) for x in samples["logprobs"]],
+        correct=[text.contains(said, accepted) for said, accepted in pairs],
+        certainty=[_mean(np.exp(logprobs)) for logprobs in samples["tempered_logprobs"]],
     )
 
 
@@ -127,8 +144,8 @@ def certainty_bins(marked: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Share of right and of wrong responses in ten bins of certainty (figure 2). Bins are [0, 0.1),
     ... [0.9, 1]; shares sum to 1 within `by`. Responses without a token are left out."""
     rows = marked.dropna(subset=["certainty"])
-    bins = (rows["certainty"] * 10).astype(int).clip(upper=9) / 10
-    cells = rows.assign(bin=bins).groupby([*by, "bin", "correct"])
+    tenths = (rows["certainty"] * 10).astype(int).clip(upper=9)
+    cells = rows.assign(bin=tenths / 10).groupby([*by, "bin", "correct"])
     table = cells.size().rename("count").reset_index()
     table["n"] = table.groupby(list(by))["count"].transform("sum")
     return table.assign(share=table["count"] / table["n"])
@@ -173,24 +190,21 @@ def sampling_spread(
 ) -> pd.DataFrame:
     """What n samples a temperature leave uncertain in t_b: a row a model, fact and `estimator`, "scan"
     (the paper's; a fact that never breaks counts as broken one step after the last temperature) or
-    "fit" (`fitted_break`), with mean and sd of `draws` t_b, found from counts drawn by P_t."""
-    models = [own for _, own in curves.groupby("model")]
-    if len(models) > 1:  # no model's numbers depend on another's
-        each = (sampling_spread(m, temperatures, n, draws=draws, seed=seed) for m in models)
-        return pd.concat(each, ignore_index=True)
+    "fit" (`fitted_break`), with mean and sd of `draws` t_b, found from counts drawn by P_t. Each model's
+    draws begin with the `seed`."""
     near = at_temperatures(curves, temperatures)
-    wide = near.pivot(index=KEY, columns="temperature", values="logprob")
-    p = np.exp(wide.to_numpy(dtype=float)).clip(0, 1)
-    right = np.random.default_rng(seed).binomial(n, p, (draws, *p.shape))
     beyond = 2 * temperatures[-1] - temperatures[-2]
-    scan = np.minimum(first_break(temperatures, right / n), beyond)
-    fit = np.array([fitted_break(temperatures, drawn, n) for drawn in right])  # saves memory
-    found = {"scan": scan, "fit": fit}
-    facts = wide.index.to_frame(index=False)
-    tables = [
-        facts.assign(estimator=name, mean=t_b.mean(axis=0), sd=t_b.std(axis=0, ddof=1))
-        for name, t_b in found.items()
-    ]
+    tables = []
+    for _, own in near.groupby("model"):
+        wide = own.pivot(index=KEY, columns="temperature", values="logprob")
+        p = np.exp(wide.to_numpy(dtype=float)).clip(0, 1)
+        right = np.random.default_rng(seed).binomial(n, p, (draws, *p.shape))
+        scan = np.minimum(first_break(temperatures, right / n), beyond)
+        fit = np.array([fitted_break(temperatures, drawn, n) for drawn in right])  # saves memory
+        facts = wide.index.to_frame(index=False)
+        for name, t_b in {"scan": scan, "fit": fit}.items():
+            found = facts.assign(estimator=name, mean=t_b.mean(axis=0), sd=t_b.std(axis=0, ddof=1))
+            tables.append(found)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -210,8 +224,7 @@ def frs_table(
 ) -> pd.DataFrame:
     """FRS of each known fact for every d of `ds`: `schemas.Robustness`, and relation. Facts without a
     breaking temperature are left out. For `unbroken` see `frs`."""
-    columns = [*KEY, "domain", "answer_type", "entropy", "relation"]
-    joined = known[columns].merge(breaking_temperatures, on=KEY, validate="one_to_one")
+    joined = known.merge(breaking_temperatures, on=KEY, validate="one_to_one")
     table = pd.DataFrame({"d": ds}).merge(joined, how="cross")
     table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
     return table[[*schemas.Robustness.columns, "relation"]]
@@ -226,27 +239,14 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     FRS are left out. `scored` holds one value of d.
     """
     ranked = scored.dropna(subset=["frs"])
-    ranked = ranked.assign(lot=ranked["fact_id"].map(draws.hash48)).sort_values(["frs", "lot"])
+    lots = ranked["fact_id"].map(draws.hash48)
+    ranked = ranked.assign(lot=lots).sort_values(["frs", "lot"])
     facts = ranked.groupby("model")["frs"]
-    k = np.minimum(facts.transform("size") // 3, top)
-    low, high = facts.cumcount() < k, facts.cumcount(ascending=False) < k
+    most = np.minimum(facts.transform("size") // 3, top)
+    low = facts.cumcount() < most
+    high = facts.cumcount(ascending=False) < most
     ends = ranked.assign(robust=high)[low | high]
     return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
-
-
-def mark_detours(marked: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Samples with what the exact estimator counts, and where it differs from the sampled one.
-
-    `begins`: the sample begins with the greedy answer's tokens, the event of
-    `decoding.probe.tempered`. `detour`: right, but begins otherwise ("in 1986"). `spoiled`: begins
-    so, but is wrong ("Paris" goes on to "Parish"). So accuracy is the sum of begins and detour, minus
-    spoiled.
-    """
-    joined = marked.join(known.set_index(KEY)["token_ids"].rename("greedy"), on=KEY)
-    pairs = zip(joined["token_ids"], joined["greedy"], strict=True)
-    begins = np.array([list(ids[: len(first)]) == list(first) for ids, first in pairs], dtype=bool)
-    correct = marked["correct"].to_numpy(dtype=bool)
-    return marked.assign(begins=begins, detour=correct & ~begins, spoiled=begins & ~correct)
 
 
 def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> pd.DataFrame:
@@ -255,5 +255,6 @@ def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> 
     return table[KEY].drop_duplicates(ignore_index=True).join(t_b, on=KEY)
 
 
-def _mean_probability(logprobs: Sequence[float]) -> float:
-    return float(np.mean(np.exp(logprobs))) if len(logprobs) else float("nan")
+def _mean(values: Sequence[float]) -> float:
+    """The mean, or NaN of nothing."""
+    return float(np.mean(values)) if len(values) else float("nan")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr, expit, log_softmax
 
 from factrobust.decoding import metrics
 from factrobust.decoding.metrics import D_VALUES, KEY
@@ -37,12 +38,11 @@ def positions(top_logprobs: pd.Series) -> Positions:
 
 def entropies(answers: Positions, s: float = 1) -> NDArray[np.float64]:
     """The mean entropy of each answer (`statistics.top_entropy`) at sharpness s, [answer]."""
-    logs = s * (answers.logs - answers.logs.max(axis=1, keepdims=True))
-    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
-    p = np.exp(logs)
-    each = -(p * np.where(p > 0, logs, 0)).sum(axis=1) / np.log(logs.shape[1])
+    logs = log_softmax(s * answers.logs, axis=1)
+    each = entr(np.exp(logs)).sum(axis=1) / np.log(logs.shape[1])
     starts = np.cumsum(answers.lengths) - answers.lengths
-    return np.clip(np.add.reduceat(each, starts) / answers.lengths, 0, 1)
+    means = np.add.reduceat(each, starts) / answers.lengths
+    return np.clip(means, 0, 1)
 
 
 def on_grid(t_b: ArrayLike) -> NDArray[np.float64]:
@@ -54,7 +54,8 @@ def on_grid(t_b: ArrayLike) -> NDArray[np.float64]:
 def sharpened(known: pd.DataFrame, s: float) -> pd.DataFrame:
     """Known answers with their exact t_b (top_logprobs, t_b) as they are at sharpness s: entropy, t_b,
     the paper's t_b as `grid_t_b` (inf: unbroken), and the score as published, frs, at d = 1."""
-    entropy, t_b = entropies(positions(known["top_logprobs"]), s), s * known["t_b"]
+    entropy = entropies(positions(known["top_logprobs"]), s)
+    t_b = s * known["t_b"]
     frs = metrics.frs(entropy, on_grid(t_b))
     return known.assign(entropy=entropy, t_b=t_b, grid_t_b=on_grid(t_b), frs=frs)
 
@@ -62,21 +63,21 @@ def sharpened(known: pd.DataFrame, s: float) -> pd.DataFrame:
 def dial(
     known: pd.DataFrame, sharpness: Sequence[float], ds: Sequence[float] = D_VALUES
 ) -> pd.DataFrame:
-    """The mean score of each model at each sharpness: model, d, s, frs. As in table 1 all data sets,
+    """The mean score of each model by sharpness and d: model, d, s, frs. As in the paper all data sets,
     here domains, weigh alike."""
-    answers, t_b = positions(known["top_logprobs"]), known["t_b"].to_numpy()
-    sizes = known.groupby(["model", "domain"])["fact_id"].transform("size")
-    domains = known.groupby("model")["domain"].transform("nunique")
-    weights = (1 / (sizes * domains)).to_numpy()
-    number, models = pd.factorize(known["model"])
-    rows = []
+    answers = positions(known["top_logprobs"])
+    parts = [known["model"], known["domain"]]
+    tables = []
     for s in sharpness:
-        entropy, broken = entropies(answers, s), on_grid(s * t_b)
-        for d in ds:
-            weighed = weights * metrics.frs(entropy, broken, d)
-            means = np.bincount(number, weighed)
-            rows.append(pd.DataFrame({"model": models, "d": d, "s": s, "frs": means}))
-    return pd.concat(rows, ignore_index=True)
+        entropy = entropies(answers, s)
+        broken = on_grid(s * known["t_b"])
+        scores = {d: metrics.frs(entropy, broken, d) for d in ds}
+        domains = pd.DataFrame(scores, known.index).groupby(parts, sort=False).mean()
+        means = domains.groupby("model", sort=False).mean().rename_axis(columns="d")
+        long = means.melt(value_name="frs", ignore_index=False).reset_index()
+        tables.append(long.assign(s=s))
+    table = pd.concat(tables, ignore_index=True)
+    return table[["model", "d", "s", "frs"]].astype({"d": type(ds[0])})
 
 
 def on_the_dial(dialled: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -85,13 +86,15 @@ def on_the_dial(dialled: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     shift is the dull rival with as many free numbers: the model as it is, one constant added."""
     ours = dialled.pivot(index=["model", "s"], columns="d", values="frs")
     as_it_is = ours[np.isclose(ours.index.get_level_values("s"), 1)].droplevel("s")
+    theirs = published.pivot(index="model", columns="d", values="frs")
     columns = []
-    for name, column in published.pivot(index="model", columns="d", values="frs").iterrows():
+    for name, column in theirs.iterrows():
         miss = (ours - column).abs().max(axis=1).rename("miss").reset_index()
-        best = miss.loc[miss.groupby("model")["miss"].idxmin()].assign(column=str(name))
-        apart = (column - as_it_is).agg(["max", "min"], axis=1)
-        shift = (apart["max"] - apart["min"]) / 2
-        columns.append(best.join(shift.rename("miss of a shift"), on="model"))
+        best = miss.loc[miss.groupby("model")["miss"].idxmin()]
+        apart = column - as_it_is
+        shift = (apart.max(axis=1) - apart.min(axis=1)) / 2
+        best = best.join(shift.rename("miss of a shift"), on="model")
+        columns.append(best.assign(column=str(name)))
     return pd.concat(columns)[["model", "column", "s", "miss", "miss of a shift"]]
 
 
@@ -101,9 +104,10 @@ def probability(curves: pd.DataFrame, t: float) -> pd.Series:
     from scipy.interpolate import CubicSpline
 
     wide = curves.pivot(index=KEY, columns="temperature", values="logprob")
-    odds = np.log(np.expm1(np.clip(-wide.to_numpy(dtype=float), 1e-7, 500)))
-    at = CubicSpline(np.log(wide.columns.to_numpy(dtype=float)), odds, axis=1)(np.log(t))
-    return pd.Series(1 / (1 + np.exp(np.clip(at, -50, 700))), wide.index, name="probability")
+    temperatures = np.log(wide.columns.to_numpy(dtype=float))
+    odds = metrics.log_odds(wide.to_numpy(dtype=float))
+    found = CubicSpline(temperatures, odds, axis=1)(np.log(t))
+    return pd.Series(expit(-found), wide.index, name="probability")
 
 
 def shared(known: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
@@ -127,8 +131,9 @@ def relative(known: pd.DataFrame, least: int = 8) -> pd.DataFrame:
     the model have."""
     rows = known[np.isfinite(known["t_b"])]
     alike = rows.groupby(["model", "tokens"])["t_b"]
-    rows = rows.assign(relative=np.log2(rows["t_b"] / alike.transform("median")))
-    return rows[alike.transform("size") >= least]
+    ratio = rows["t_b"] / alike.transform("median")
+    enough = alike.transform("size") >= least
+    return rows.assign(relative=np.log2(ratio))[enough]
 
 
 def pairs(
@@ -137,23 +142,27 @@ def pairs(
     """`value` of the facts that two models both know, a row a pair and fact: first and second (names),
     fact_id, relation, x and y. `way` makes the value of the rows of these facts: `relative`,
     `to_one_median`, ..."""
-    columns = ["fact_id", "relation", "x", "y", "first", "second"]
-    tables = [pd.DataFrame(columns=columns)]
-    for first, second in combinations(known["model"].unique(), 2):
-        rows = way(shared(known, [first, second]))
-        wide = rows.pivot(index=columns[:2], columns="model", values=value)
-        wide = wide.reindex(columns=[first, second]).dropna().set_axis(columns[2:4], axis=1)
-        tables.append(wide.reset_index().assign(first=first, second=second))
-    return pd.concat(tables[1:] or tables, ignore_index=True)
+    fact = ["fact_id", "relation"]
+    columns = [*fact, "x", "y", "first", "second"]
+    tables = []
+    for models in combinations(known["model"].unique(), 2):
+        rows = way(shared(known, models))
+        wide = rows.pivot(index=fact, columns="model", values=value)
+        wide = wide.reindex(columns=[*models]).dropna()
+        values = wide.set_axis(["x", "y"], axis=1).reset_index()
+        tables.append(values.assign(first=models[0], second=models[1]))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
 def halves(rows: pd.DataFrame, value: str, *, least: int = 6, splits: int = 100) -> pd.DataFrame:
     """Split-half reliability of a relation's mean `value`, for each model. Facts of relations that have
     at least `least` are halved at random, and the halves' means correlated over relations: r, a
     mean over `splits`. `reliability` is that of all facts, 2 r / (1 + r) (Spearman and Brown, 1910)."""
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found = []
     for model, own in rows.sort_values("fact_id").groupby("model"):
-        own = own[own.groupby("relation")["relation"].transform("size") >= least]
+        sizes = own.groupby("relation")["relation"].transform("size")
+        own = own[sizes >= least]
         correlations = []
         for _ in range(splits):
             lot = pd.Series(rng.random(len(own)), own.index)
@@ -161,6 +170,5 @@ def halves(rows: pd.DataFrame, value: str, *, least: int = 6, splits: int = 100)
             means = own[value].groupby([own["relation"], half]).mean().unstack()
             correlations.append(means[0.0].corr(means[1.0]) if len(own) else np.nan)
         r = float(np.mean(correlations))
-        counts = {"relations": own["relation"].nunique(), "n": len(own)}
-        found.append({"model": model, "r": r, "reliability": 2 * r / (1 + r), **counts})
-    return pd.DataFrame(found)
+        found.append((model, r, 2 * r / (1 + r), own["relation"].nunique(), len(own)))
+    return pd.DataFrame(found, columns=["model", "r", "reliability", "relations", "n"])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import Array, paired_difference
+from factrobust.statistics import Array, paired_difference, ratio_of_sums
 from factrobust.time.metrics import CELL, KEY
 
 MEASURES = ["win_rate", "robust"]
@@ -119,6 +119,16 @@ def bars(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
     """The `effects` of scores in nats: a row a fact and effect, and a value of `split`."""
     table = effects(corners(measured(scores, split)))
     return table[table["measure"] == "nats"].drop(columns="measure").reset_index(drop=True)
+
+
+def often_minus_never(weights: Array, values: Array, often: Array) -> Array:
+    """The mean of `values` [row] where `often` is true minus that where it is false, in each resample
+    ([resample, row] `weights`, as `statistics.bootstrap_statistic` makes them)."""
+    told = often.astype(float)
+    never = 1 - told
+    return ratio_of_sums(weights, values * told, told) - ratio_of_sums(
+        weights, values * never, never
+    )
 
 
 def windows(scores: pd.DataFrame) -> pd.DataFrame:
