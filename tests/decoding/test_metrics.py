@@ -183,16 +183,6 @@ def test_who_knows_each_fact() -> None:
     )
 
 
-def test_mark_detours() -> None:
-    known = pd.DataFrame({"model": "m", "fact_id": ["p", "q"], "token_ids": [[1, 2], [7]]})
-    samples = pd.DataFrame({"model": "m", "fact_id": list("ppppqp"), "correct": [1, 0, 1, 0, 1, 1]})
-    samples["token_ids"] = [[1, 2, 9], [1, 2, 5], [4, 1, 2], [1], [7], [4]]
-    marked = metrics.mark_detours(samples.astype({"correct": bool}), known)
-    assert marked[["begins", "detour", "spoiled"]].astype(int).to_numpy().tolist() == [
-        *([1, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0]),
-    ]
-
-
 def test_mark_samples() -> None:
     samples = FACTS.iloc[[1, 1, 0]].assign(text=[" 18 legs", " 8", ""])
     samples["logprobs"] = [[math.log(0.2), math.log(0.4)], [0.0], []]
@@ -200,7 +190,6 @@ def test_mark_samples() -> None:
     marked = metrics.mark_samples(samples)
     assert marked["correct"].tolist() == [False, True, False]
     np.testing.assert_allclose(marked["certainty"], [0.5, 1, np.nan])
-    np.testing.assert_allclose(marked["certainty_at_1"], [0.3, 1, np.nan])
 
 
 def test_sampled_accuracy_and_its_break() -> None:

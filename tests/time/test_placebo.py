@@ -263,3 +263,11 @@ def test_what_is_planted_is_seen_where_it_is_and_nowhere_else(effect: str) -> No
     found = placebo.effects(placebo.corners(placebo.measured(pd.concat(parts))))
     nats = found[found["measure"] == "nats"].groupby("effect")["value"].mean()
     assert nats.to_dict() == pytest.approx(dict.fromkeys(PLANTED, 0.0) | {effect: size})
+
+
+def test_often_minus_never_by_hand() -> None:
+    """Of the first resample (4 + 1) / 2 - 2, of the second (3 x 1 + 4) / 4 - 2 weighs facts as drawn."""
+    values, often = np.array([4.0, 1.0, 2.0]), np.array([True, True, False])
+    weights = np.array([[1.0, 1.0, 1.0], [1.0, 3.0, 2.0], [1.0, 1.0, 0.0]])
+    apart = placebo.often_minus_never(weights, values, often)
+    np.testing.assert_allclose(apart, [0.5, -0.25, np.nan])

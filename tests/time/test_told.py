@@ -93,3 +93,14 @@ def test_a_number_that_nothing_shows_is_found() -> None:
     assert not is_one_of("84%", {0.853}, set())
     assert is_one_of("22 of 29", set(), {(22, 29)})
     assert not is_one_of("21 of 29", set(), {(22, 29)})
+
+
+def test_pairs_see_time_where_the_bar_sees_none(results: Path) -> None:
+    """2.4 of 5.3: at dates that were told in world-l and world-m-1, too; nowhere at other dates."""
+    pairs = pd.read_csv(results / "figures" / "5-exposure" / "table-pairs.csv")
+    often = pairs[pairs["the less told"] == "64 to 512"].set_index(["date", "model"])["low"]
+    told = often["a date that was told"]
+    assert {*told.index[told > 0.5]} == {"world-l", "world-m", "world-m-1", "world-m-2"}
+    assert (often["another date of the period"] < 0.5).all()
+    bars = pd.read_csv(results / "figures" / "2-time" / "table-cube-often.csv").set_index("model")
+    assert {*bars.index[bars["low"] > 0]} == {"all seven", "world-m", "world-m-2"}
