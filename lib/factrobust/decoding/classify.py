@@ -12,15 +12,33 @@ from typing import Any
 
 import pandas as pd
 
-from factrobust.models.records import Batches, Call, Records, ask_all, progress_bar
-from factrobust.models.sentences import Encoder, sentence_states
+from factrobust.models.records import (
+    Batches,
+    Call,
+    Records,
+    ask_all,
+    progress_bar,
+)
+from factrobust.models.sentences import (
+    Encoder,
+    sentence_states,
+)
 
-PAPER = {"learning_rate": 2e-5, "batch_size": 16, "epochs": 3, "weight_decay": 0.01, "seed": 0}
+PAPER = {
+    "learning_rate": 2e-5,
+    "batch_size": 16,
+    "epochs": 3,
+    "weight_decay": 0.01,
+    "seed": 0,
+}
 CHARACTERS = 4096  # of a batch, padding included
 
 
 def type_questions(
-    records: Records, train: pd.DataFrame, questions: Sequence[str], **hyperparameters: float
+    records: Records,
+    train: pd.DataFrame,
+    questions: Sequence[str],
+    **hyperparameters: float,
 ) -> pd.DataFrame:
     """The type of each question, by a classifier fine-tuned on `train`: question, answer_type,
     probability.
@@ -42,12 +60,18 @@ def type_questions(
             yield [missing[i] for i in positions], types
 
     types = ask_all(records, calls, compute, label="question types")
-    table = pd.DataFrame(types, columns=["question", "answer_type", "probability"])
+    table = pd.DataFrame(
+        types,
+        columns=["question", "answer_type", "probability"],
+    )
     return table.assign(question=questions)
 
 
 def with_types(
-    records: Records, facts: pd.DataFrame, train: pd.DataFrame, **options: Any
+    records: Records,
+    facts: pd.DataFrame,
+    train: pd.DataFrame,
+    **options: Any,
 ) -> pd.DataFrame:
     """The facts, with the type by `type_questions` where answer_type is empty."""
     untyped = facts[facts["answer_type"] == ""]
@@ -73,11 +97,28 @@ class QuestionTypeClassifier:
 
         def run(batch: list[int]) -> Batch:
             best = self.logits([questions[i] for i in batch]).softmax(-1).max(-1)
-            found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-            return batch, [{"answer_type": self.labels[k], "probability": p} for k, p in found]
+            found = zip(
+                best.indices.tolist(),
+                best.values.tolist(),
+                strict=True,
+            )
+            return batch, [
+                {
+                    "answer_type": self.labels[k],
+                    "probability": p,
+                }
+                for k, p in found
+            ]
 
-        numbers, sizes = [*range(len(questions))], [len(question) for question in questions]
-        return in_batches(numbers, sizes, run, budget=CHARACTERS, name="the classifier")
+        numbers = [*range(len(questions))]
+        sizes = [len(question) for question in questions]
+        return in_batches(
+            numbers,
+            sizes,
+            run,
+            budget=CHARACTERS,
+            name="the classifier",
+        )
 
     def logits(self, questions: Sequence[str]) -> Any:
         """Unnormalised log-probabilities, [question, type]."""
@@ -109,14 +150,20 @@ def fine_tune(
     labels = sorted(set(answer_types))
     target = torch.tensor([labels.index(answer_type) for answer_type in answer_types])
     steps = epochs * -(-len(questions) // batch_size)
-    with torch.random.fork_rng(devices=[]), progress_bar("fine-tuning", steps) as advance:
+    with (
+        torch.random.fork_rng(devices=[]),
+        progress_bar("fine-tuning", steps) as advance,
+    ):
         torch.manual_seed(seed)
         network, tokenizer = Encoder().network
         head = torch.nn.Linear(network.config.hidden_size, len(labels))
         torch.nn.init.normal_(head.weight, std=0.02)  # as BERT-family classifiers begin
         torch.nn.init.zeros_(head.bias)
         classifier = QuestionTypeClassifier(network, tokenizer, head, labels)
-        named = [*network.named_parameters(), *head.named_parameters()]
+        named = [
+            *network.named_parameters(),
+            *head.named_parameters(),
+        ]
         # BERT's pooler follows the last state and gets no gradient here.
         used = [parameter for name, parameter in named if not name.startswith("pooler.")]
         matrices = [parameter for parameter in used if parameter.ndim > 1]

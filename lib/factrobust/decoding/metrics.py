@@ -13,7 +13,12 @@ from factrobust.statistics import top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1
-KNOWN_BY = ("no model", "the largest and smaller ones", "only the largest", "only smaller ones")
+KNOWN_BY = (
+    "no model",
+    "the largest and smaller ones",
+    "only the largest",
+    "only smaller ones",
+)
 THRESHOLD = 0.5  # of the accuracy, below which a fact is broken
 
 
@@ -55,12 +60,20 @@ def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
         # Six points around the crossing, where log odds are nearly straight.
         low = max(0, high - 3)
         here = first == high
-        spline = CubicSpline(t[low : high + 3], odds[here, low : high + 3], axis=1)
+        spline = CubicSpline(
+            t[low : high + 3],
+            odds[here, low : high + 3],
+            axis=1,
+        )
         pieces[0, here] = t[high - 1]
         pieces[1, here] = t[high] - t[high - 1]
         pieces[2:, here] = spline.c[:, high - 1 - low]
     start, width, *cubic = pieces
-    root = find_root(lambda x, *cubic: np.polyval(cubic, x), (0.0, width), args=tuple(cubic)).x
+    root = find_root(
+        lambda x, *cubic: np.polyval(cubic, x),
+        (0.0, width),
+        args=tuple(cubic),
+    ).x
     t_b = np.exp(start + root)
     return np.select([first == 0, never], [np.nan, np.inf], t_b)[()]
 
@@ -78,7 +91,11 @@ def raw_frs(entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0) -> NDArray:
 
 
 def frs(
-    entropy: ArrayLike, t_b: ArrayLike, d: ArrayLike = 1.0, *, unbroken: float | None = 1.0
+    entropy: ArrayLike,
+    t_b: ArrayLike,
+    d: ArrayLike = 1.0,
+    *,
+    unbroken: float | None = 1.0,
 ) -> NDArray:
     """Equation 4: FRS = (f + 1) / (f + 2), in [0, 1]. A t_b of inf scores `unbroken`: 1 in the
     paper, whatever the entropy (caption of figure 4). For exact temperatures pass None, the
@@ -119,7 +136,10 @@ def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
     knows = marked.pivot(index="fact_id", columns="model", values="exact_match").astype(bool)
     others = knows.drop(columns=largest).any(axis=1)
     cases = [knows[largest] & others, knows[largest], others]
-    kinds = pd.Series(np.select(cases, KNOWN_BY[1:], default=KNOWN_BY[0]), knows.index)
+    kinds = pd.Series(
+        np.select(cases, KNOWN_BY[1:], default=KNOWN_BY[0]),
+        knows.index,
+    )
     table = marked[["fact_id", "relation"]].drop_duplicates("fact_id")
     return table.assign(known_by=table["fact_id"].map(kinds))
 
@@ -164,7 +184,12 @@ def grid_breaking(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.Dat
 
 def at_temperatures(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.DataFrame:
     """The rows of a table `schemas.Curves` at some temperatures."""
-    return curves[np.isclose(curves["temperature"].to_numpy()[:, None], temperatures).any(axis=1)]
+    return curves[
+        np.isclose(
+            curves["temperature"].to_numpy()[:, None],
+            temperatures,
+        ).any(axis=1)
+    ]
 
 
 def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
@@ -176,7 +201,10 @@ def fitted_break(temperatures: ArrayLike, right: ArrayLike, n: int) -> NDArray[n
     """t_b by a logistic curve of the probability against log t, from the number of `right` answers
     among n at each temperature, [..., t]: the mean of log t_b over curves of any middle and slope,
     weighed by their likelihood."""
-    middles, slopes = np.meshgrid(np.log(np.geomspace(0.1, 4, 180)), np.geomspace(1.5, 24, 9))
+    middles, slopes = np.meshgrid(
+        np.log(np.geomspace(0.1, 4, 180)),
+        np.geomspace(1.5, 24, 9),
+    )
     steps = np.log(np.asarray(temperatures, dtype=float))[:, None]
     odds = slopes.ravel() * (middles.ravel() - steps)  # [t, curve]
     counts = np.asarray(right, dtype=float)
@@ -186,7 +214,12 @@ def fitted_break(temperatures: ArrayLike, right: ArrayLike, n: int) -> NDArray[n
 
 
 def sampling_spread(
-    curves: pd.DataFrame, temperatures: Sequence[float], n: int, *, draws: int = 20, seed: int = 0
+    curves: pd.DataFrame,
+    temperatures: Sequence[float],
+    n: int,
+    *,
+    draws: int = 20,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """What n samples a temperature leave uncertain in t_b: a row a model, fact and `estimator`, "scan"
     (the paper's; a fact that never breaks counts as broken one step after the last temperature) or
@@ -203,7 +236,11 @@ def sampling_spread(
         fit = np.array([fitted_break(temperatures, drawn, n) for drawn in right])  # saves memory
         facts = wide.index.to_frame(index=False)
         for name, t_b in {"scan": scan, "fit": fit}.items():
-            found = facts.assign(estimator=name, mean=t_b.mean(axis=0), sd=t_b.std(axis=0, ddof=1))
+            found = facts.assign(
+                estimator=name,
+                mean=t_b.mean(axis=0),
+                sd=t_b.std(axis=0, ddof=1),
+            )
             tables.append(found)
     return pd.concat(tables, ignore_index=True)
 
@@ -226,7 +263,12 @@ def frs_table(
     breaking temperature are left out. For `unbroken` see `frs`."""
     joined = known.merge(breaking_temperatures, on=KEY, validate="one_to_one")
     table = pd.DataFrame({"d": ds}).merge(joined, how="cross")
-    table["frs"] = frs(table["entropy"], table["t_b"], table["d"], unbroken=unbroken)
+    table["frs"] = frs(
+        table["entropy"],
+        table["t_b"],
+        table["d"],
+        unbroken=unbroken,
+    )
     return table[[*schemas.Robustness.columns, "relation"]]
 
 
@@ -249,9 +291,18 @@ def type_shares(scored: pd.DataFrame, top: int) -> pd.DataFrame:
     return ends[["fact_id", "answer_type", "robust", "model"]].reset_index(drop=True)
 
 
-def _per_fact(table: pd.DataFrame, column: str, measure: Callable[..., Any]) -> pd.DataFrame:
+def _per_fact(
+    table: pd.DataFrame,
+    column: str,
+    measure: Callable[..., Any],
+) -> pd.DataFrame:
     wide = table.pivot(index=KEY, columns="temperature", values=column)
-    t_b = pd.Series(measure(wide.columns, wide.to_numpy()), wide.index, dtype=float, name="t_b")
+    t_b = pd.Series(
+        measure(wide.columns, wide.to_numpy()),
+        wide.index,
+        dtype=float,
+        name="t_b",
+    )
     return table[KEY].drop_duplicates(ignore_index=True).join(t_b, on=KEY)
 
 

@@ -21,9 +21,21 @@ def shades(n: int) -> list[str]:
 
 
 # Answers by their number of tokens.
-LENGTHS = dict(zip(("1 token", "2", "3 or more"), map(Look, shades(3), "os^"), strict=True))
+LENGTHS = dict(
+    zip(
+        ("1 token", "2", "3 or more"),
+        map(Look, shades(3), "os^"),
+        strict=True,
+    )
+)
 # Classes of t_b in figure 4, by the last of the paper's temperatures in each.
-CLASSES = dict(zip((0.4, 0.8, 1.2, 1.6, 2.0), map(Look, shades(5), "ooooo"), strict=True))
+CLASSES = dict(
+    zip(
+        (0.4, 0.8, 1.2, 1.6, 2.0),
+        map(Look, shades(5), "ooooo"),
+        strict=True,
+    )
+)
 UNBROKEN = Look(style.ORANGE, "D")
 CERTAIN = 10  # classes of certainty
 
@@ -31,13 +43,18 @@ CERTAIN = 10  # classes of certainty
 def known_by_relation(table: pd.DataFrame) -> Figure:
     """Share of facts that each model answers exactly, a panel a domain, relations by the mean over the
     models. `table`: intervals by model, domain and relation."""
-    looks, domains = style.looks(table["model"]), style.ordered(table["domain"])
+    looks = style.looks(table["model"])
+    domains = style.ordered(table["domain"])
     rows = {
         domain: blocks.by_mean(table[table["domain"] == domain], "relation") for domain in domains
     }
     height = 0.7 + 0.34 * max(map(len, rows.values()))
     labels = ("share known", "")
-    how: dict[str, Any] = {"width": style.DOUBLE, "height": height, "shares": "x"}
+    how: dict[str, Any] = {
+        "width": style.DOUBLE,
+        "height": height,
+        "shares": "x",
+    }
     fig, parts = blocks.panels(table, "domain", labels=labels, sharey=False, **how)
     for (axis, part), names in zip(parts, rows.values(), strict=True):
         y = part["relation"].map(names.index) + blocks.asides(
@@ -54,8 +71,9 @@ def who_knows(table: pd.DataFrame) -> Figure:
     shares = table.rename(columns={"kind": "known by", "mean": "share"})
     none = shares[shares["known by"] == KNOWN_BY[0]].sort_values("share", kind="stable")
     rows = [*none["relation"]]
-    colours = ("0.85", style.LILAC, style.VIOLET, style.WRONG)
-    fills = dict(zip(KNOWN_BY[1:] + KNOWN_BY[:1], colours[1:] + colours[:1], strict=True))
+    kinds = KNOWN_BY[1:] + KNOWN_BY[:1]
+    colours = (style.LILAC, style.VIOLET, style.WRONG, "0.85")
+    fills = dict(zip(kinds, colours, strict=True))
     return blocks.stacks(
         shares, "relation", rows, [style.name(row) for row in rows], "known by", fills,
         labels=("share of the relation's facts", ""), height=0.9 + 0.17 * len(rows), width=5,
@@ -65,7 +83,8 @@ def who_knows(table: pd.DataFrame) -> Figure:
 def one_answer(shares: pd.DataFrame) -> Figure:
     """How temperature spreads one position's probability: a bar each temperature. `shares`: a row a
     temperature, a column a token or a group of tokens; the first is the greedy answer."""
-    names, temperatures = list(map(str, shares)), sorted(shares.index)
+    names = list(map(str, shares))
+    temperatures = sorted(shares.index)
     tokens = shares.rename_axis("temperature").reset_index()
     tokens = tokens.melt("temperature", var_name="token", value_name="share")
     greys = map(str, np.linspace(0.6, 0.85, len(names) - 1))
@@ -80,21 +99,43 @@ def one_answer(shares: pd.DataFrame) -> Figure:
 def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
     """P_t(answer) of one fact against temperature, where it breaks, and shares of right samples.
     `curve`: a table `schemas.Curves` of one fact; `samples`: temperature, mean, low, high, n."""
-    look, top = next(iter(style.looks(curve["model"]).values())), 1.5 * samples["temperature"].max()
+    [look] = style.looks(curve["model"]).values()
+    top = 1.5 * samples["temperature"].max()
     labels = ("temperature $t$", "probability of the answer")
     fig, ((axis, part),) = blocks.panels(curve, labels=labels, shares="y")
     part = part.sort_values("temperature")
-    axis.plot(part["temperature"], np.exp(part["logprob"]), color=look.colour)
-    sampled: dict[str, Any] = {"color": look.colour, "marker": "o", "mfc": "white", "ls": ""}
-    axis.errorbar(samples["temperature"], samples["mean"], style.errors(samples), **sampled)
+    axis.plot(
+        part["temperature"],
+        np.exp(part["logprob"]),
+        color=look.colour,
+    )
+    sampled: dict[str, Any] = {
+        "color": look.colour,
+        "marker": "o",
+        "mfc": "white",
+        "ls": "",
+    }
+    axis.errorbar(
+        samples["temperature"],
+        samples["mean"],
+        style.errors(samples),
+        **sampled,
+    )
     axis.axhline(0.5, **style.REFERENCE)
-    marked: dict[str, Any] = {"color": "black", "marker": "D", "ls": ""}
+    marked: dict[str, Any] = {
+        "color": "black",
+        "marker": "D",
+        "ls": "",
+    }
     axis.plot([t_b], [0.5], zorder=4, **marked)
     axis.set_xlim(0, top)
     handles = [
         blocks.key("exact $P_t$", look, marker="", ls="-"),
         blocks.key(f"exact $t_b$ = {t_b:.2f}", **marked),
-        blocks.key(f"{style.count(samples['n'])} samples, 95% interval", **sampled),
+        blocks.key(
+            f"{style.count(samples['n'])} samples, 95% interval",
+            **sampled,
+        ),
     ]
     return blocks.legend(fig, handles)
 
@@ -105,7 +146,12 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     every = 1 if len(titles) <= 2 else 2
     rows = -(-len(titles) // 3)
     fig, axes = style.grid(
-        rows, -(-len(titles) // rows), DOUBLE, 2.4 * rows, sharex=True, sharey=True
+        rows,
+        -(-len(titles) // rows),
+        DOUBLE,
+        2.4 * rows,
+        sharex=True,
+        sharey=True,
     )
     for axis, (column, title) in zip(axes.flat, titles.items(), strict=True):
         score = table.pivot(index="t_b", columns="entropy", values=column)
@@ -123,7 +169,11 @@ def surfaces(table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     return fig
 
 
-def dial(dialled: pd.DataFrame, columns: pd.DataFrame, published: pd.DataFrame) -> Figure:
+def dial(
+    dialled: pd.DataFrame,
+    columns: pd.DataFrame,
+    published: pd.DataFrame,
+) -> Figure:
     """Mean FRS against sharpness, a line each d, a panel a model. A column of the paper's table 1 stands
     at the sharpness that fits it: a hollow point each d, its name above. `dialled` of
     `sharpness.dial`, `columns` of `sharpness.on_the_dial`, `published`: model, d, frs."""
@@ -136,11 +186,30 @@ def dial(dialled: pd.DataFrame, columns: pd.DataFrame, published: pd.DataFrame) 
         here = columns[columns["model"] == part["model"].iloc[0]]
         for d, look in looks.items():
             line = part[part["d"] == d]
-            axis.plot(line["s"], line["frs"], color=look.colour, marker="", lw=1.2)
+            axis.plot(
+                line["s"],
+                line["frs"],
+                color=look.colour,
+                marker="",
+                lw=1.2,
+            )
             at = theirs.loc[here["column"], d]
-            axis.plot(here["s"], at, "o", mfc="white", mec=look.colour, ms=4.5, ls="", zorder=3)
+            axis.plot(
+                here["s"],
+                at,
+                "o",
+                mfc="white",
+                mec=look.colour,
+                ms=4.5,
+                ls="",
+                zorder=3,
+            )
         for s, name in zip(here["s"], here["column"], strict=True):
-            where: dict[str, Any] = {"rotation": 90, "fontsize": 6.5, "va": "bottom"}
+            where: dict[str, Any] = {
+                "rotation": 90,
+                "fontsize": 6.5,
+                "va": "bottom",
+            }
             side = "right" if "GPT" in name else "left"  # two of the columns lie close together
             axis.text(s, 0.37, f" {name} ", ha=side, **where)
         axis.axvline(1, **style.REFERENCE)
@@ -158,7 +227,13 @@ def certainty_bins(table: pd.DataFrame) -> Figure:
     stronger the colour. The least certain answers meet at the accuracy."""
     downwards = [k / CERTAIN for k in reversed(range(CERTAIN))]
     order = [(True, low) for low in downwards] + [(False, low) for low in reversed(downwards)]
-    present = {*zip(table["correct"], table["bin"].round(1), strict=True)}
+    present = {
+        *zip(
+            table["correct"],
+            table["bin"].round(1),
+            strict=True,
+        )
+    }
     fills: dict[str, Any] = {}
     for right, low in (kind for kind in order if kind in present):
         colour = style.RIGHT if right else style.WRONG
@@ -193,14 +268,31 @@ def frs_by_entropy(points: pd.DataFrame, estimator: str) -> Figure:
     unbroken = "unbroken up to 2"
     place = np.searchsorted([*CLASSES], points["t_b"] - 1e-9)
     kinds = np.array([*looks, unbroken])[place]
-    labels = ("initial entropy $H$", f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}")
+    labels = (
+        "initial entropy $H$",
+        f"FRS ($d$ = {points['d'].iloc[0]:g}), $t_b$ {estimator}",
+    )
     looks[unbroken] = UNBROKEN
-    how: dict[str, Any] = {"labels": labels, "shares": "xy", "height": 3.0}
-    return _coloured(points.assign(kind=kinds), "entropy", "frs", looks, **how)
+    how: dict[str, Any] = {
+        "labels": labels,
+        "shares": "xy",
+        "height": 3.0,
+    }
+    return _coloured(
+        points.assign(kind=kinds),
+        "entropy",
+        "frs",
+        looks,
+        **how,
+    )
 
 
 def _coloured(
-    points: pd.DataFrame, x: str, y: str, looks: Mapping[str, Look], **options: Any
+    points: pd.DataFrame,
+    x: str,
+    y: str,
+    looks: Mapping[str, Look],
+    **options: Any,
 ) -> Figure:
     """Facts as points, those of each `kind` by its look; facts without a value are left out."""
     points = points.dropna(subset=[x, y])
@@ -209,6 +301,11 @@ def _coloured(
     for axis, part in panels:
         for kind, look in looks.items():
             own = part[part["kind"] == kind]
-            form: dict[str, Any] = {"s": 11, "marker": look.marker, "alpha": 0.6, "lw": 0}
+            form: dict[str, Any] = {
+                "s": 11,
+                "marker": look.marker,
+                "alpha": 0.6,
+                "lw": 0,
+            }
             axis.scatter(own[x], own[y], color=look.colour, **form)
     return blocks.legend(fig, blocks.keys(looks, ls=""))

@@ -18,7 +18,13 @@ TEMPERATURES = tuple(round(0.2 * k, 1) for k in range(1, 11))  # paper 1, 4.2
 GRID = tuple(np.unique(np.round([*TEMPERATURES, *np.geomspace(0.01, 10, 37)], 6)).tolist())
 SAMPLES = 10  # a temperature, paper 1, 4.2
 ALTERNATIVES = 10  # for the entropy of an answer, paper 1, 4.3
-ABOUT = ("fact_id", "domain", "answer_type", "object", "aliases")  # a fact's columns in its samples
+ABOUT = (
+    "fact_id",
+    "domain",
+    "answer_type",
+    "object",
+    "aliases",
+)  # a fact's columns in its samples
 
 
 def greedy(
@@ -34,16 +40,29 @@ def greedy(
     model gives no alternatives, which the entropy needs. The prompt format is the model's own, or
     another."""
     prompt_format = prompt_format or model.prompt_format
-    how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "alternatives": ALTERNATIVES}
+    how: dict[str, Any] = {
+        "max_new_tokens": max_new_tokens,
+        "alternatives": ALTERNATIVES,
+    }
     how["temperatures"] = () if "temper" in model.lacks else temperatures
     stop = FORMATS[prompt_format].stop
     generations = model.generate(prompts(model, facts, prompt_format), stop=stop, **how)
-    columns = ["prompt", "text", "token_ids", "logprobs", "curve", "entropies"]
+    columns = [
+        "prompt",
+        "text",
+        "token_ids",
+        "logprobs",
+        "curve",
+        "entropies",
+    ]
     answers = pd.DataFrame(list(map(vars, generations)), columns=columns)
     for k, name in enumerate(("top_tokens", "top_logprobs")):
         tops: Any = [[[pair[k] for pair in at] for at in g.top_logprobs] for g in generations]
         answers[name] = tops
-    asked = {"model": model.name, "prompt_format": prompt_format}
+    asked = {
+        "model": model.name,
+        "prompt_format": prompt_format,
+    }
     return facts.reset_index(drop=True).assign(**asked, **answers)
 
 
@@ -52,8 +71,14 @@ def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
     `schemas.Answers`, [row]."""
     answers = responses[responses["model"] == model.name]
     separators = answers["prompt_format"].map(lambda name: FORMATS[name].separator)
-    scores = model.score(answers["prompt"].tolist(), (separators + answers["object"]).tolist())
-    return pd.Series([float(tokens.sum()) for tokens in scores], answers.index)
+    scores = model.score(
+        answers["prompt"].tolist(),
+        (separators + answers["object"]).tolist(),
+    )
+    return pd.Series(
+        [float(tokens.sum()) for tokens in scores],
+        answers.index,
+    )
 
 
 def sampled(
@@ -70,8 +95,13 @@ def sampled(
     (top_k, top_p, min_p of `Model.sample`). Returns `schemas.Samples` with ABOUT of the facts."""
     # All temperatures of a prompt in one call: they share its computation.
     sent = [prompt for prompt in prompts(model, facts) for _ in temperatures]
-    how = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens} | cuts
-    stop, each = FORMATS[model.prompt_format].stop, [*temperatures] * len(facts)
+    how = {
+        "n": n,
+        "seed": seed,
+        "max_new_tokens": max_new_tokens,
+    } | cuts
+    stop = FORMATS[model.prompt_format].stop
+    each = [*temperatures] * len(facts)
     groups = model.sample(sent, temperature=each, stop=stop, **how)
     samples = [vars(generation) for group in groups for generation in group]
     columns = ["text", "token_ids", "logprobs", "tempered_logprobs"]
@@ -79,33 +109,55 @@ def sampled(
     table = facts[list(ABOUT)].iloc[rows].reset_index(drop=True)
     return table.assign(
         model=model.name,
-        temperature=np.tile(np.repeat(np.asarray(temperatures, dtype=float), n), len(facts)),
+        temperature=np.tile(
+            np.repeat(np.asarray(temperatures, dtype=float), n),
+            len(facts),
+        ),
         sample=np.tile(np.arange(n), len(sent)),
         **pd.DataFrame(samples, columns=columns),
     )
 
 
-def curves(responses: pd.DataFrame, temperatures: Sequence[float] = GRID) -> pd.DataFrame:
+def curves(
+    responses: pd.DataFrame,
+    temperatures: Sequence[float] = GRID,
+) -> pd.DataFrame:
     """log P_t of greedy answers at their temperatures: `schemas.Answers` to `schemas.Curves`. An
     output counts that begins with the answer's tokens ("Niger" goes on to "ia"); other tokens for
     the same text do not count. Answers that cannot be tempered are left out."""
     found = responses[responses["curve"].map(len) > 0]
-    return _curves(found, np.array(found["curve"].tolist(), dtype=float), temperatures)
+    return _curves(
+        found,
+        np.array(found["curve"].tolist(), dtype=float),
+        temperatures,
+    )
 
 
 def tempered(
-    model: Model, responses: pd.DataFrame, temperatures: Sequence[float] = TEMPERATURES, **cuts: Any
+    model: Model,
+    responses: pd.DataFrame,
+    temperatures: Sequence[float] = TEMPERATURES,
+    **cuts: Any,
 ) -> pd.DataFrame:
     """As `curves`, but under truncation (`Model.temper`: top_k, top_p, min_p)."""
     prompts, ids = (responses[column].tolist() for column in ("prompt", "token_ids"))
-    return _curves(responses, model.temper(prompts, ids, temperatures, **cuts), temperatures)
+    return _curves(
+        responses,
+        model.temper(prompts, ids, temperatures, **cuts),
+        temperatures,
+    )
 
 
 def _curves(
-    responses: pd.DataFrame, logprobs: np.ndarray, temperatures: Sequence[float]
+    responses: pd.DataFrame,
+    logprobs: np.ndarray,
+    temperatures: Sequence[float],
 ) -> pd.DataFrame:
     repeated = responses[["model", "fact_id"]].loc[responses.index.repeat(len(temperatures))]
     return repeated.assign(
-        temperature=np.tile(np.asarray(temperatures, dtype=float), len(responses)),
+        temperature=np.tile(
+            np.asarray(temperatures, dtype=float),
+            len(responses),
+        ),
         logprob=logprobs.ravel(),
     ).reset_index(drop=True)

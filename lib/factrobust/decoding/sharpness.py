@@ -32,7 +32,10 @@ class Positions(NamedTuple):
 
 def positions(top_logprobs: pd.Series) -> Positions:
     """Of `schemas.Answers`' top_logprobs, [row]; each position has as many tokens as any other."""
-    logs = np.array([at for answer in top_logprobs for at in answer], dtype=float)
+    logs = np.array(
+        [at for answer in top_logprobs for at in answer],
+        dtype=float,
+    )
     return Positions(logs, top_logprobs.map(len).to_numpy())
 
 
@@ -57,11 +60,18 @@ def sharpened(known: pd.DataFrame, s: float) -> pd.DataFrame:
     entropy = entropies(positions(known["top_logprobs"]), s)
     t_b = s * known["t_b"]
     frs = metrics.frs(entropy, on_grid(t_b))
-    return known.assign(entropy=entropy, t_b=t_b, grid_t_b=on_grid(t_b), frs=frs)
+    return known.assign(
+        entropy=entropy,
+        t_b=t_b,
+        grid_t_b=on_grid(t_b),
+        frs=frs,
+    )
 
 
 def dial(
-    known: pd.DataFrame, sharpness: Sequence[float], ds: Sequence[float] = D_VALUES
+    known: pd.DataFrame,
+    sharpness: Sequence[float],
+    ds: Sequence[float] = D_VALUES,
 ) -> pd.DataFrame:
     """The mean score of each model by sharpness and d: model, d, s, frs. As in the paper all data sets,
     here domains, weigh alike."""
@@ -137,7 +147,9 @@ def relative(known: pd.DataFrame, least: int = 8) -> pd.DataFrame:
 
 
 def pairs(
-    known: pd.DataFrame, value: str, way: Callable[[pd.DataFrame], pd.DataFrame]
+    known: pd.DataFrame,
+    value: str,
+    way: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
     """`value` of the facts that two models both know, a row a pair and fact: first and second (names),
     fact_id, relation, x and y. `way` makes the value of the rows of these facts: `relative`,
@@ -154,7 +166,13 @@ def pairs(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
-def halves(rows: pd.DataFrame, value: str, *, least: int = 6, splits: int = 100) -> pd.DataFrame:
+def halves(
+    rows: pd.DataFrame,
+    value: str,
+    *,
+    least: int = 6,
+    splits: int = 100,
+) -> pd.DataFrame:
     """Split-half reliability of a relation's mean `value`, for each model. Facts of relations that have
     at least `least` are halved at random, and the halves' means correlated over relations: r, a
     mean over `splits`. `reliability` is that of all facts, 2 r / (1 + r) (Spearman and Brown, 1910)."""
@@ -170,5 +188,16 @@ def halves(rows: pd.DataFrame, value: str, *, least: int = 6, splits: int = 100)
             means = own[value].groupby([own["relation"], half]).mean().unstack()
             correlations.append(means[0.0].corr(means[1.0]) if len(own) else np.nan)
         r = float(np.mean(correlations))
-        found.append((model, r, 2 * r / (1 + r), own["relation"].nunique(), len(own)))
-    return pd.DataFrame(found, columns=["model", "r", "reliability", "relations", "n"])
+        found.append(
+            (
+                model,
+                r,
+                2 * r / (1 + r),
+                own["relation"].nunique(),
+                len(own),
+            )
+        )
+    return pd.DataFrame(
+        found,
+        columns=["model", "r", "reliability", "relations", "n"],
+    )

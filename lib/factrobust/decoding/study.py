@@ -55,7 +55,11 @@ class Study(study.Study):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         if tempered:
             able = [model for model in self.models if "temper" not in model.lacks]
             for model in self.models if not able else ():
@@ -64,12 +68,20 @@ class Study(study.Study):
         loaded = named.load_named(data, limit=n_questions, seed=seed)
         self.facts, self.counts, _ = loaded
         if (self.facts["answer_type"] == "").any():
-            from factrobust.decoding import classify  # embedded facts have types
+            from factrobust.decoding import (
+                classify,
+            )  # embedded facts have types
 
             types = types or named.EMBEDDED
             train, _ = named.load_named_types(types)
             longer = {"epochs": 10} if types == named.EMBEDDED else {}  # see fine_tune
-            self.facts = classify.with_types(self.records, self.facts, train, seed=seed, **longer)
+            self.facts = classify.with_types(
+                self.records,
+                self.facts,
+                train,
+                seed=seed,
+                **longer,
+            )
         answers = self.concat_over_models(lambda model: probe.greedy(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(metrics.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
@@ -80,7 +92,11 @@ class Study(study.Study):
         """The facts that a model knows: answers that match exactly. LacksError if there is none."""
         known: pd.DataFrame = metrics.select_known(self.marked)
         why = "none of the greedy answers is right, so there is no known fact to shake; ask easier "
-        need(len(known), self.models, f"{why}questions, or a model that knows some")
+        need(
+            len(known),
+            self.models,
+            f"{why}questions, or a model that knows some",
+        )
         return known
 
     @cached_property
@@ -91,7 +107,8 @@ class Study(study.Study):
         rows = self.marked.merge(metrics.exact_breaking(curves), how="left")
         frs = metrics.frs(rows["entropy"], rows["t_b"], unbroken=None)
         rows["truth"] = pd.concat([probe.truths(model, rows) for model in self.models])
-        right, logprob = rows["exact_match"].astype(float), rows["logprobs"].map(sum)
+        right = rows["exact_match"].astype(float)
+        logprob = rows["logprobs"].map(sum)
         return rows.assign(right=right, logprob=logprob, frs=frs)
 
     @property
@@ -101,7 +118,12 @@ class Study(study.Study):
         known = named if len(named) else self.known
         return metrics.select_known(known, per_domain=self.parameter("n_known"))
 
-    def _ask_each(self, known: pd.DataFrame, ask: Callable[..., Any], **how: Any) -> pd.DataFrame:
+    def _ask_each(
+        self,
+        known: pd.DataFrame,
+        ask: Callable[..., Any],
+        **how: Any,
+    ) -> pd.DataFrame:
         """What `ask` returns for each model and its answers, if there are any."""
         asked = {model: known[known["model"] == model.name] for model in self.models}
         tables = [ask(model, own, **how) for model, own in asked.items() if len(own)]
@@ -110,8 +132,15 @@ class Study(study.Study):
     def sampled(self, **cuts: Any) -> pd.DataFrame:
         """`n_samples` samples of `known_sample` at each temperature; `cuts` truncate (top_k, top_p,
         min_p)."""
-        n, seed = self.parameter("n_samples"), self.parameter("seed")
-        return self._ask_each(self.known_sample, probe.sampled, n=n, seed=seed, **cuts)
+        n = self.parameter("n_samples")
+        seed = self.parameter("seed")
+        return self._ask_each(
+            self.known_sample,
+            probe.sampled,
+            n=n,
+            seed=seed,
+            **cuts,
+        )
 
     def curves(self) -> pd.DataFrame:
         """log P_t of the known answers on the fine grid."""
@@ -120,7 +149,10 @@ class Study(study.Study):
     def longer(self, responses: pd.DataFrame, max_new_tokens: int) -> pd.DataFrame:
         """The marked answers to the same prompts with more tokens."""
         said = self._ask_each(
-            responses, probe.greedy, max_new_tokens=max_new_tokens, temperatures=()
+            responses,
+            probe.greedy,
+            max_new_tokens=max_new_tokens,
+            temperatures=(),
         )
         return metrics.mark_greedy(said)
 
@@ -129,7 +161,12 @@ class Study(study.Study):
         models that can be tempered."""
         able = [model.name for model in self.models if "temper" not in model.lacks]
         known = self.known_sample[self.known_sample["model"].isin(able)]
-        return self._ask_each(known, probe.tempered, temperatures=temperatures, **cuts)
+        return self._ask_each(
+            known,
+            probe.tempered,
+            temperatures=temperatures,
+            **cuts,
+        )
 
     def in_formats(self, kinds: Sequence[str], facts: pd.DataFrame) -> pd.DataFrame:
         """The marked answers to facts in prompt formats (column format), with exact t_b and frs. A
@@ -139,8 +176,15 @@ class Study(study.Study):
         def ask(model: Model, kind: str) -> pd.DataFrame:
             own = model.prompt_format
             same = FORMATS[own].prefix == FORMATS[kind].prefix
-            said = probe.greedy(model, facts, prompt_format=own if same else kind)
-            return said.merge(metrics.exact_breaking(probe.curves(said)), how="left")
+            said = probe.greedy(
+                model,
+                facts,
+                prompt_format=own if same else kind,
+            )
+            return said.merge(
+                metrics.exact_breaking(probe.curves(said)),
+                how="left",
+            )
 
         tables = {k: self.concat_over_models(functools.partial(ask, kind=k)) for k in kinds}
         marked = metrics.mark_greedy(stacked(tables, "format"))

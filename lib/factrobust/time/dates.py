@@ -23,7 +23,9 @@ RULES = ("strict", "published")  # of labels
 COLUMNS = tuple(schemas.Dates.columns)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
 GRID = range(1950, 2021, 3)  # the years of `grid`
-REACH, STEPS = 5, 20  # alpha runs from -5 to 5 in steps of 1/20
+# alpha runs from -5 to 5 in steps of 1/20
+REACH = 5
+STEPS = 20
 DAYS_A_YEAR = 365.2425
 # Not calendar.month_name, which follows the locale.
 MONTHS = "January February March April May June July August September October November December"
@@ -50,10 +52,15 @@ def parse(dates: ArrayLike) -> Span:
     for text in np.unique(texts):
         if not is_date(str(text)):
             raise ValueError(f"{str(text)!r} is no date: write YYYY, YYYY-MM or YYYY-MM-DD.")
-    first, last = texts.astype("datetime64[D]"), texts.astype("datetime64[D]")
+    first = texts.astype("datetime64[D]")
+    last = texts.astype("datetime64[D]")
     for unit, length in (("Y", 4), ("M", 7)):
         coarse = np.strings.str_len(texts) == length
-        last = np.where(coarse, _days(texts.astype(f"datetime64[{unit}]"))[1], last)
+        last = np.where(
+            coarse,
+            _days(texts.astype(f"datetime64[{unit}]"))[1],
+            last,
+        )
     return first, last
 
 
@@ -66,7 +73,13 @@ def _take(span: Span, rows: NDArray[np.intp]) -> Span:
     return span[0][rows], span[1][rows]
 
 
-def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDArray[np.str_]:
+def classify(
+    date: Span,
+    start: Span,
+    end: Span,
+    *,
+    rule: str = "strict",
+) -> NDArray[np.str_]:
     """Label each date "correct", "incorrect" or "transitional" for a fact valid from start to end.
 
     rule="strict": correct dates lie wholly between the bounds, incorrect ones wholly outside; one that
@@ -77,25 +90,39 @@ def classify(date: Span, start: Span, end: Span, *, rule: str = "strict") -> NDA
     whole of the year is correct for a bound known to the year (table 1: 2018-12-30 for a player who
     left in May 2018).
     """
-    rules = {"strict": (start[1] + 1, end[0] - 1), "published": (start[0], end[1])}
-    inner = rules[rule]
-    correct = (date[0] >= inner[0]) & (date[1] <= inner[1])
+    rules = {
+        "strict": (start[1] + 1, end[0] - 1),
+        "published": (start[0], end[1]),
+    }
+    first, last = rules[rule]
+    correct = (date[0] >= first) & (date[1] <= last)
     incorrect = (date[1] < start[0]) | (date[0] > end[1])
-    return np.select([correct, incorrect], ["correct", "incorrect"], "transitional")
+    return np.select(
+        [correct, incorrect],
+        ["correct", "incorrect"],
+        "transitional",
+    )
 
 
 def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
     """Where a date's middle lies: alpha, and the signed distance to the validity in years. The
     validity runs from the start's first to the end's last day. alpha is -0.5 on the first day and
     0.5 on the last. years_off is 0 inside, negative before, positive after."""
-    days = [side.astype(float) for side in (date[0], date[1], start[0], end[1])]
-    length = days[3] - days[2]
-    alpha = (days[0] + days[1] - days[2] - days[3]) / 2 / length
-    years_off = np.sign(alpha) * np.maximum(abs(alpha) - 0.5, 0) * length / DAYS_A_YEAR
+    bounds = (date[0], date[1], start[0], end[1])
+    first, last, begun, over = (side.astype(float) for side in bounds)
+    length = over - begun
+    alpha = (first + last - begun - over) / 2 / length
+    outside = np.maximum(abs(alpha) - 0.5, 0) * length
+    years_off = np.sign(alpha) * outside / DAYS_A_YEAR
     return alpha, years_off + 0.0  # no negative zeros
 
 
-def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) -> pd.DataFrame:
+def sample_dates(
+    facts: pd.DataFrame,
+    *,
+    rule: str = "strict",
+    seed: int = 0,
+) -> pd.DataFrame:
     """Sample dates around each fact's validity (paper 2, section 3.2.2): `schemas.Dates`.
 
     `facts` is a table `schemas.TemporalFacts`; the rows are in its order, then by precision and
@@ -107,19 +134,25 @@ def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) ->
     the month and the day of a transitional year. Incorrect dates are so for all periods of the same
     subject, relation and object. Raises ValueError for a bound that is no date.
     """
-    start, end = parse(facts["start"]), parse(facts["end"])
+    start = parse(facts["start"])
+    end = parse(facts["end"])
     fact, years = _years(start[0], end[1])
     names = facts["fact_id"].to_numpy()[fact]
     bounds = _take(start, fact), _take(end, fact)
     parts: list[pd.DataFrame] = []
-    for precision, dates in zip(PRECISIONS, _moments(names, years, seed), strict=True):
+    for precision, dates in zip(
+        PRECISIONS,
+        _moments(names, years, seed),
+        strict=True,
+    ):
         span = _days(dates)
         part = pd.DataFrame({"fact_id": names, "precision": precision})
         part["date"] = np.datetime_as_string(dates)
         part["year"] = years.astype(int) + 1970
         part["alpha"], part["years_off"] = position(span, *bounds)
         part["label"] = classify(span, *bounds, rule=rule)
-        part["fact"], part["first"], part["last"] = fact, *span
+        part["fact"] = fact
+        part["first"], part["last"] = span
         if parts and rule == "published":
             part = part[parts[0]["label"] != "transitional"]
         parts.append(part)
@@ -132,10 +165,12 @@ def sample_dates(facts: pd.DataFrame, *, rule: str = "strict", seed: int = 0) ->
 def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
     """The same years for every fact that began and ended within them, strictly labelled:
     `schemas.Dates`."""
-    start, end = parse(facts["start"]), parse(facts["end"])
-    span = parse([str(year) for year in years])
-    inside = (start[0] >= span[0][0]) & (end[1] <= span[1][-1])
-    table = facts[inside].merge(pd.DataFrame({"precision": "year", "year": years}), how="cross")
+    begun, _ = parse(facts["start"])
+    _, over = parse(facts["end"])
+    first, last = parse([str(year) for year in years])
+    inside = (begun >= first[0]) & (over <= last[-1])
+    asked = pd.DataFrame({"precision": "year", "year": years})
+    table = facts[inside].merge(asked, how="cross")
     table["date"] = table["year"].astype(str)
     date, *bounds = (parse(table[name]) for name in ("date", "start", "end"))
     table["alpha"], table["years_off"] = position(date, *bounds)
@@ -145,7 +180,8 @@ def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
 
 def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
     """The sampled years of all facts: index of the fact, and the year as datetime64[Y]."""
-    step = np.arange(-REACH * STEPS, REACH * STEPS + 1) + STEPS // 2  # alpha -0.5 is step 0
+    most = REACH * STEPS
+    step = np.arange(-most, most + 1) + STEPS // 2  # alpha -0.5 is step 0
     # Integers, rounded down: numpy's own division of a negative time rounds it up.
     ahead = step * (last - first).astype(int)[:, None] // STEPS
     days = first[:, None] + ahead.astype("timedelta64[D]")
@@ -159,26 +195,49 @@ def _years(first: Days, last: Days) -> tuple[NDArray[np.intp], Days]:
 def _moments(names: NDArray[Any], years: Days, seed: int) -> tuple[Days, Days, Days]:
     """Each year, a month of it and a day of that month, as datetime64 of unit Y, M and D."""
     keys = zip(names, years.astype(int) + 1970, strict=True)
-    lots = np.array([hash64(f"{seed}/{name}/{year}", 7) for name, year in keys], dtype=np.int64)
+    drawn = [hash64(f"{seed}/{name}/{year}", 7) for name, year in keys]
+    lots = np.array(drawn, dtype=np.int64)
     months = years.astype("datetime64[M]") + (lots % 12).astype("timedelta64[M]")
     first, last = _days(months)
     day = lots // 12 % ((last - first).astype(int) + 1)
-    return years, months, first + day.astype("timedelta64[D]")
+    return (
+        years,
+        months,
+        first + day.astype("timedelta64[D]"),
+    )
 
 
 def _alone(
-    table: pd.DataFrame, facts: pd.DataFrame, start: Span, end: Span, rule: str
+    table: pd.DataFrame,
+    facts: pd.DataFrame,
+    start: Span,
+    end: Span,
+    rule: str,
 ) -> NDArray[np.bool_]:
     """False for the incorrect dates that another period of the same fact may hold."""
     what = ["subject", "relation", "object"]
     periods = facts[what].assign(fact=np.arange(len(facts)))
     pairs = periods.merge(periods, on=what, suffixes=("", "_other"))
-    pairs = pairs.loc[pairs["fact"] != pairs["fact_other"], ["fact", "fact_other"]]
-    incorrect = table.loc[table["label"] == "incorrect", ["fact", "first", "last"]]
+    pairs = pairs.loc[
+        pairs["fact"] != pairs["fact_other"],
+        ["fact", "fact_other"],
+    ]
+    incorrect = table.loc[
+        table["label"] == "incorrect",
+        ["fact", "first", "last"],
+    ]
     both = incorrect.reset_index().merge(pairs, on="fact")
-    date = both["first"].to_numpy(), both["last"].to_numpy()
+    date = (
+        both["first"].to_numpy(),
+        both["last"].to_numpy(),
+    )
     other = both["fact_other"].to_numpy()
-    label = classify(date, _take(start, other), _take(end, other), rule=rule)
+    label = classify(
+        date,
+        _take(start, other),
+        _take(end, other),
+        rule=rule,
+    )
     return ~table.index.isin(both.loc[label != "incorrect", "index"])
 
 
@@ -202,7 +261,10 @@ def thinned(
     """
     need_count("n_correct", n_correct)
     need_count("n_incorrect", n_incorrect)
-    counts = {"correct": n_correct, "incorrect": n_incorrect}
+    counts = {
+        "correct": n_correct,
+        "incorrect": n_incorrect,
+    }
     if sampling == "published":
         years = dates[dates["precision"] == "year"]
         groups = [years["fact_id"], years["label"]]
@@ -211,13 +273,19 @@ def thinned(
         return dates[~keys.isin(keys[dropped.index])]
     cell = [dates["fact_id"], dates["precision"]]
     incorrect = dates["label"] == "incorrect"
-    side, far = np.sign(dates["years_off"]).where(incorrect, 0), dates["years_off"].abs()
-    before, after = (far.where(side == s).groupby(cell).transform("max") for s in (-1, 1))
-    dates = dates[~incorrect | (far <= np.minimum(before, after) + 1)]  # NaN: an empty side
-    cell, side = [part[dates.index] for part in cell], side[dates.index]
-    before, after = ((side == s).groupby(cell).transform("sum") for s in (-1, 1))
+    side = np.sign(dates["years_off"]).where(incorrect, 0)
+    far = dates["years_off"].abs()
+    before = far.where(side < 0).groupby(cell).transform("max")
+    after = far.where(side > 0).groupby(cell).transform("max")
+    near = far <= np.minimum(before, after) + 1  # NaN: an empty side
+    dates = dates[near | ~incorrect]
+    cell = [part[dates.index] for part in cell]
+    side = side[dates.index]
+    before = (side < 0).groupby(cell).transform("sum")
+    after = (side > 0).groupby(cell).transform("sum")
     limit = dates["label"].map(counts).fillna(len(dates))
-    limit = limit.where(side == 0, np.minimum(limit, np.minimum(before, after)))
+    both_sides = np.minimum(before, after)
+    limit = limit.where(side == 0, np.minimum(limit, both_sides))
     return dates[even([*cell, dates["label"], side], limit)]
 
 
@@ -225,27 +293,41 @@ def even(groups: list[pd.Series], count: pd.Series) -> pd.Series:
     """Whether each row is among the `count` rows of its group that stay, evenly spaced (NaN: all
     stay)."""
     grouped = count.groupby(groups)
-    place, total = grouped.cumcount(), grouped.transform("size")
+    place = grouped.cumcount()
+    total = grouped.transform("size")
     n = np.minimum(count.fillna(np.inf), total).astype(int)
     # The i-th of n kept ones stands at place floor((i + 1/2) total / n): the middles of n parts.
-    before, after = (-((total - 2 * n * p) // (2 * total)) for p in (place, place + 1))
-    return before != after
+    kept_before = -((total - 2 * n * place) // (2 * total))
+    kept_up_to_it = -((total - 2 * n * (place + 1)) // (2 * total))
+    return kept_before != kept_up_to_it
 
 
 def balance(dates: pd.DataFrame) -> pd.DataFrame:
     """How many incorrect dates lie before the validity and after it: a row a precision, with facts,
-    one_sided (facts with none on a side), before and after (dates a fact); and what the rule that
-    later dates are likelier is worth: win_rate, and robust (facts with none after)."""
+    one_sided (facts with none on a side), before and after (dates a fact); and win_rate, what the rule
+    that later dates are likelier is worth."""
+    facts = dates.groupby("precision", sort=False)["fact_id"].nunique()
     wrong = dates[dates["label"] == "incorrect"]
     early = (wrong["years_off"] < 0).groupby([wrong["precision"], wrong["fact_id"]])
-    share, before = early.mean(), early.sum()
-    sides = pd.DataFrame({"before": before, "after": early.size() - before, "robust": share == 1})
-    sides["both"] = (share > 0) & (share < 1)
-    facts = dates.groupby("precision", sort=False)["fact_id"].nunique()
-    table = sides.groupby("precision").sum().reindex(facts.index, fill_value=0)
-    table[["before", "after"]] = table[["before", "after"]].div(facts, axis=0)
-    table = table.assign(facts=facts, one_sided=facts - table.pop("both"))
-    return table.assign(win_rate=share.groupby("precision").mean()).reset_index()
+    sides = pd.DataFrame(
+        {
+            "win_rate": early.mean(),
+            "before": early.sum(),
+            "n": early.size(),
+        }
+    )
+    sides["both"] = sides["win_rate"].between(0, 1, inclusive="neither")
+    sums = sides.groupby("precision").sum().reindex(facts.index, fill_value=0)
+    table = pd.DataFrame(
+        {
+            "facts": facts,
+            "one_sided": facts - sums["both"],
+        }
+    )
+    table["before"] = sums["before"] / facts
+    table["after"] = (sums["n"] - sums["before"]) / facts
+    table["win_rate"] = sides["win_rate"].groupby("precision").mean()
+    return table.reset_index()
 
 
 @cache
@@ -257,4 +339,6 @@ def verbalise(date: str) -> str:
     if not rest:
         return f"In {year}"
     month = MONTHS.split()[rest[0] - 1]
-    return f"In {month} {year}" if len(rest) == 1 else f"On {month} {rest[1]}, {year}"
+    if len(rest) == 1:
+        return f"In {month} {year}"
+    return f"On {month} {rest[1]}, {year}"

@@ -2,7 +2,12 @@
 and subjects that a fact is set beside; holders of offices."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +25,19 @@ from factrobust.paths import DATA
 from factrobust.tables import FactsError, Loaded
 from factrobust.text import normalise
 from factrobust.time import dates as dating
-from factrobust.time.dates import LABELS, PRECISIONS, YEARS, even, is_date, parse
+from factrobust.time.dates import (
+    LABELS,
+    PRECISIONS,
+    YEARS,
+    even,
+    is_date,
+    parse,
+)
 
-FILES = (DATA / "temporal_facts.csv", DATA / "temporal_relations.csv")  # for provenance
+FILES = (
+    DATA / "temporal_facts.csv",
+    DATA / "temporal_relations.csv",
+)  # for provenance
 REQUIRED = ("subject", "relation", "object", "start", "end")
 POPULARITIES = ("subject_popularity", "object_popularity", "popularity")
 _BOUND = [
@@ -38,7 +53,10 @@ Spellings = dict[str, set[str]]  # of an object, or of all objects of a subject
 # Of CSV files, all cells still strings. Which relations are known, `check_quintuples` checks besides.
 _CHECKS = {name: column.checks for name, column in fact_tables.SCHEMA.columns.items()}
 _CHECKS |= dict.fromkeys(POPULARITIES, _CHECKS["popularity"]) | {"start": _BOUND, "end": _BOUND}
-SCHEMA = tables.csv_schema(REQUIRED, **{name: _CHECKS.get(name) for name in COLUMNS})
+SCHEMA = tables.csv_schema(
+    REQUIRED,
+    **{name: _CHECKS.get(name) for name in COLUMNS},
+)
 RELATIONS_SCHEMA = fact_tables.RELATIONS_SCHEMA.select_columns(["relation", "question", "prefix"])
 
 
@@ -54,13 +72,19 @@ def with_wording(facts: pd.DataFrame) -> pd.DataFrame:
         return facts
     relations = load_temporal_relations()
     for column in WORDING:
-        pairs = zip(relations.loc[facts["relation"], column], facts["subject"], strict=True)
+        pairs = zip(
+            relations.loc[facts["relation"], column],
+            facts["subject"],
+            strict=True,
+        )
         texts = [text.replace("{subject}", subject) for text, subject in pairs]
         facts = facts.assign(**{column: texts})
     return facts
 
 
-def load_temporal_facts(path: str | Path | None = None) -> pd.DataFrame:
+def load_temporal_facts(
+    path: str | Path | None = None,
+) -> pd.DataFrame:
     """Return temporal facts, in the file's order: a table `schemas.TemporalFacts`.
 
     `path` is a CSV of your own (default: the embedded table) with at least subject, relation, object,
@@ -93,10 +117,22 @@ def whole_years(start: pd.Series, end: pd.Series) -> pd.Series:
     return (years - 1).clip(lower=0)
 
 
-def check_quintuples(frame: pd.DataFrame, relations: Iterable[str], path: str | Path) -> None:
+def check_quintuples(
+    frame: pd.DataFrame,
+    relations: Iterable[str],
+    path: str | Path,
+) -> None:
     """Raise FactsError for the first bad row of a table that `read_table` has read."""
-    tables.check_table(frame, fact_tables.with_relations(SCHEMA, relations), path)
-    tables.check_unique(frame, ["relation", "subject", "object", "start"], path)
+    tables.check_table(
+        frame,
+        fact_tables.with_relations(SCHEMA, relations),
+        path,
+    )
+    tables.check_unique(
+        frame,
+        ["relation", "subject", "object", "start"],
+        path,
+    )
     tables.refuse(
         frame, parse(frame["start"])[0] > parse(frame["end"])[1], path,
         "the period from {start} to {end} ends before it begins; swap the two, or mend the wrong one",
@@ -124,7 +160,10 @@ def popularities(facts: pd.DataFrame) -> pd.DataFrame:
     """The known popularities, a row a fact and what is popular: fact_id, what, popularity. what is
     "subject (views)", "object (people)", ...: different counts are not compared. "subject" and
     "object" stand where the table does not say what it counts; "fact" is the fact's own."""
-    sides = facts.assign(fact_popularity=facts["popularity"], fact_counts="")
+    sides = facts.assign(
+        fact_popularity=facts["popularity"],
+        fact_counts="",
+    )
     parts = [
         sides[["fact_id"]].assign(
             what=(side + " (" + sides[f"{side}_counts"] + ")").str.removesuffix(" ()"),
@@ -138,7 +177,10 @@ def popularities(facts: pd.DataFrame) -> pd.DataFrame:
 def _names(frame: pd.DataFrame) -> pd.Series:
     subject, answer = (frame[name].map(tables.slug) for name in ("subject", "object"))
     names = frame["relation"] + "/" + subject + "/" + answer
-    return names.where(~names.duplicated(keep=False), names + "/" + frame["start"])
+    return names.where(
+        ~names.duplicated(keep=False),
+        names + "/" + frame["start"],
+    )
 
 
 def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
@@ -150,9 +192,13 @@ def describe_dates(dates: pd.DataFrame) -> pd.DataFrame:
     its rule leaves at most 2 of 3.
     """
     every = pd.MultiIndex.from_product(
-        [dates["fact_id"].unique(), PRECISIONS], names=["fact_id", "precision"]
+        [dates["fact_id"].unique(), PRECISIONS],
+        names=["fact_id", "precision"],
     )
-    counts = pd.crosstab([dates["fact_id"], dates["precision"]], dates["label"])
+    counts = pd.crosstab(
+        [dates["fact_id"], dates["precision"]],
+        dates["label"],
+    )
     counts = counts.reindex(index=every, columns=list(LABELS), fill_value=0)
     counts["tests"] = counts["correct"] * counts["incorrect"]
     table = counts.groupby("precision").mean().reindex(PRECISIONS)
@@ -189,7 +235,8 @@ def other_subjects(facts: pd.DataFrame, n: int, *, seed: int = 0) -> pd.DataFram
     for fact in rows:
         asked = tuple(fact[column] for column in WORDING)
         wording.setdefault((fact["relation"], fact["subject"]), asked)
-    drawn, questions = [], []
+    drawn = []
+    questions = []
     for fact in rows:
         names = _spellings(fact) | set(map(normalise, fact["others"]))
         subjects = owned[fact["relation"]].items()
@@ -224,7 +271,9 @@ def _spellings(fact: Mapping[Any, Any]) -> set[str]:
     return {normalise(name) for name in (fact["object"], *fact["aliases"])}
 
 
-def _owned(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Spellings]:
+def _owned(
+    rows: Sequence[Mapping[Any, Any]],
+) -> dict[str, Spellings]:
     """The objects of each relation and subject, in every spelling."""
     owned: dict[str, Spellings] = defaultdict(lambda: defaultdict(set))
     for fact in rows:
@@ -233,7 +282,10 @@ def _owned(rows: Sequence[Mapping[Any, Any]]) -> dict[str, Spellings]:
 
 
 def _by_lot(names: Sequence[str], n: int, seed: int, fact: str) -> list[str]:
-    return sorted(names, key=lambda name: hash64(f"{seed}/{fact}/{name}"))[:n]
+    return sorted(
+        names,
+        key=lambda name: hash64(f"{seed}/{fact}/{name}"),
+    )[:n]
 
 
 OFFICES = DATA / "successions.csv"  # for provenance
@@ -249,7 +301,10 @@ _CELLS = {name: _OF_TERMS.get(name) for name in TERM_COLUMNS if name != "term"}
 TERMS_SCHEMA = tables.csv_schema(_OF_TERMS, **_CELLS)
 
 
-def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) -> pd.DataFrame:
+def load_successions(
+    path: str | Path = OFFICES,
+    offices: Sequence[str] = (),
+) -> pd.DataFrame:
     """Return the terms of `offices` (default: all), each in the order of time: `schemas.Terms`.
 
     `path` is a CSV of your own (default: the embedded table) with at least chain, office, holder,
@@ -260,7 +315,8 @@ def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) ->
     begins or begins before the last one ends; ValueError for an unknown office.
     """
     frame = tables.read_checked(path, TERMS_SCHEMA)
-    begun, over = parse(frame["start"]), parse(_ends(frame))
+    begun = parse(frame["start"])
+    over = parse(_ends(frame))
     chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
     before = chains["over"].shift()  # NaT, which is before nothing, of a first term
     tables.refuse(
@@ -278,11 +334,18 @@ def load_successions(path: str | Path = OFFICES, offices: Sequence[str] = ()) ->
             raise ValueError(f"{path} has no office {name!r}; it has {', '.join(known)}.")
     frame = frame[frame["chain"].isin(offices or known)]
     frame = tables.complete_table(frame, TERMS_SCHEMA)
-    usual = {"question": "who was " + frame["office"] + "?", "prefix": frame["office"] + " was"}
+    usual = {
+        "question": "who was " + frame["office"] + "?",
+        "prefix": frame["office"] + " was",
+    }
     for column, texts in usual.items():
         frame[column] = frame[column].mask(frame[column] == "", texts)
     frame["aliases"] = tables.alias_lists(frame["aliases"], frame["holder"])
-    frame.insert(TERM_COLUMNS.index("term"), "term", frame.groupby("chain").cumcount())
+    frame.insert(
+        TERM_COLUMNS.index("term"),
+        "term",
+        frame.groupby("chain").cumcount(),
+    )
     return frame.reset_index(drop=True)
 
 
@@ -325,7 +388,12 @@ PAPER_RELATIONS = (
 PAPER_FACTS = 100
 
 
-def timestress(files: list[Path], source: str, *, as_paper: bool = False) -> Loaded:
+def timestress(
+    files: list[Path],
+    source: str,
+    *,
+    as_paper: bool = False,
+) -> Loaded:
     """The facts and the dates of TimeStress (2,003 facts of 86 relations, CC BY-SA 4.0).
 
     With `as_paper`, of the paper's six relations the 100 most popular facts each: the set was
@@ -385,11 +453,23 @@ def _timestress_facts(first: pd.DataFrame, source: str) -> pd.DataFrame:
 def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
     """The table of dates, sorted by fact, precision and date; names are the facts'."""
     span = dating.parse(rows["date"])
-    alpha, years_off = dating.position(span, dating.parse(rows["start"]), dating.parse(rows["end"]))
+    alpha, years_off = dating.position(
+        span,
+        dating.parse(rows["start"]),
+        dating.parse(rows["end"]),
+    )
     length = rows["date"].str.len()
     dates = rows.assign(
         fact_id=rows["fact"].map(names),
-        precision=length.map(dict(zip((4, 7, 10), dating.PRECISIONS, strict=True))),
+        precision=length.map(
+            dict(
+                zip(
+                    (4, 7, 10),
+                    dating.PRECISIONS,
+                    strict=True,
+                )
+            )
+        ),
         year=rows["date"].str[:4].astype(int),
         alpha=alpha,
         years_off=years_off,
@@ -398,7 +478,10 @@ def _timestress_dates(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
     return dates.iloc[order][list(dating.COLUMNS)].reset_index(drop=True)
 
 
-LOADERS = {"timestress": timestress, "timestress_paper": partial(timestress, as_paper=True)}
+LOADERS = {
+    "timestress": timestress,
+    "timestress_paper": partial(timestress, as_paper=True),
+}
 CENTURY = (1900, 1999)  # of the invented world
 
 
@@ -436,7 +519,10 @@ def load_named_temporal(
     Raises ValueError for an unknown name, a bad limit, and a number of years that is no count.
     """
     loaded = named.load_set(
-        name, lambda path: Loaded(load_temporal_facts(path), {}), _of_world, LOADERS
+        name,
+        lambda path: Loaded(load_temporal_facts(path), {}),
+        _of_world,
+        LOADERS,
     )
     every = other_objects(with_wording(loaded.table), n_others, seed=seed)
     every = other_subjects(every, n_subjects, seed=seed)

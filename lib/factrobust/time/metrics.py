@@ -32,26 +32,48 @@ def matches(scores: pd.DataFrame) -> pd.DataFrame:
     join the three precisions (NaN if one is undefined): win_rate over all matches, robust at all
     three, chance their product.
     """
-    logprobs, rows = scores["logprob"].to_numpy(dtype=float), []
-    masks = [(scores["label"] == label).to_numpy(dtype=bool) for label in ("correct", "incorrect")]
+    logprobs = scores["logprob"].to_numpy(dtype=float)
+    labels = scores["label"].to_numpy()
+    rows = []
     places: Any = scores.groupby(CELL, sort=False).indices.items()
     for cell, at in sorted(places, key=lambda place: place[1][0]):
-        correct, incorrect = (np.sort(logprobs[at[mask[at]]]) for mask in masks)
-        numbers = len(correct), len(incorrect), len(correct) * len(incorrect)
+        correct = np.sort(logprobs[at[labels[at] == "correct"]])
+        incorrect = np.sort(logprobs[at[labels[at] == "incorrect"]])
+        numbers = len(correct), len(incorrect)
+        played = len(correct) * len(incorrect)
         below = np.searchsorted(incorrect, correct, side="left")  # each correct date's wins
         ties = np.searchsorted(incorrect, correct, side="right") - below
-        margin = correct[0] - incorrect[-1] if numbers[2] else np.nan
-        rows.append((*cell, *numbers, below.sum(), ties.sum(), margin, chance(*numbers[:2])))
+        margin = correct[0] - incorrect[-1] if played else np.nan
+        row = (
+            *numbers,
+            played,
+            below.sum(),
+            ties.sum(),
+            margin,
+            chance(*numbers),
+        )
+        rows.append((*cell, *row))
     single = pd.DataFrame(rows, columns=[*CELL, *COUNTS, "margin", "chance"])
     facts = single.groupby(KEY, sort=False)
     joint = facts.agg(dict.fromkeys(COUNTS, "sum") | {"margin": "min", "chance": "prod"})
-    joint.loc[facts["margin"].count() < len(PRECISIONS), ["margin", "chance"]] = np.nan
-    table = pd.concat([single, joint.assign(precision=GLOBAL).reset_index()], ignore_index=True)
+    joint.loc[
+        facts["margin"].count() < len(PRECISIONS),
+        ["margin", "chance"],
+    ] = np.nan
+    table = pd.concat(
+        [
+            single,
+            joint.assign(precision=GLOBAL).reset_index(),
+        ],
+        ignore_index=True,
+    )
     known = table["margin"].notna()
-    table["win_rate"] = (table["wins"] / table["matches"].where(known)).astype(float)
+    of_known = table["matches"].where(known)
+    table["win_rate"] = (table["wins"] / of_known).astype(float)
     table["robust"] = (table["margin"] > 0).astype("boolean").mask(~known)
     fact = table.groupby(KEY, sort=False).ngroup()
-    order = np.lexsort((table["precision"].map([*PRECISIONS, GLOBAL].index), fact))
+    precision = table["precision"].map([*PRECISIONS, GLOBAL].index)
+    order = np.lexsort((precision, fact))
     return table[[*schemas.Matched.columns]].iloc[order].reset_index(drop=True)
 
 
@@ -64,17 +86,23 @@ def chance(n_correct: int, n_incorrect: int) -> float:
     return 1 / math.comb(n_correct + n_incorrect, n_correct)
 
 
-def later_is_likelier(scores: pd.DataFrame) -> pd.DataFrame:
+def later_is_likelier(
+    scores: pd.DataFrame,
+) -> pd.DataFrame:
     """The scores of a model of this name, a rule that knows nothing of facts: year - 2100 (nats)."""
     first = scores[scores["model"] == scores["model"].iloc[0]]
-    return first.assign(model="later is likelier", logprob=first["year"] - 2100.0)
+    return first.assign(
+        model="later is likelier",
+        logprob=first["year"] - 2100.0,
+    )
 
 
 def arch(scores: pd.DataFrame, peak: int) -> pd.DataFrame:
     """The scores of a rule that knows one year for all facts: the nearer to `peak`, the likelier."""
     rule = later_is_likelier(scores)
     return rule.assign(
-        model=f"nearer to {peak}", logprob=-(rule["year"] - peak).abs().astype(float)
+        model=f"nearer to {peak}",
+        logprob=-(rule["year"] - peak).abs().astype(float),
     )
 
 
@@ -86,11 +114,22 @@ def positions(scores: pd.DataFrame) -> pd.DataFrame:
     mean = correct.groupby([scores[name] for name in CELL]).transform("mean")
     alpha = scores["alpha"]
     bins = (np.floor(alpha / WIDTH) + 0.5) * WIDTH
-    position = bins.where(scores["label"] != "transitional", np.sign(alpha) / 2)
-    return scores.assign(position=position, relative=scores["logprob"] - mean)
+    position = bins.where(
+        scores["label"] != "transitional",
+        np.sign(alpha) / 2,
+    )
+    return scores.assign(
+        position=position,
+        relative=scores["logprob"] - mean,
+    )
 
 
-def popularity_bins(matched: pd.DataFrame, facts: pd.DataFrame, *, bins: int = 5) -> pd.DataFrame:
+def popularity_bins(
+    matched: pd.DataFrame,
+    facts: pd.DataFrame,
+    *,
+    bins: int = 5,
+) -> pd.DataFrame:
     """Matched rows with popularity_bin of their fact, bins of equal numbers of facts (figure 8; 0:
     least popular), and popularity, the bin's mean. `facts`: fact_id and popularity
     (`time.facts.popularities`). Ties are ordered by a hash of fact_id; unknown ones left out."""
@@ -133,8 +172,30 @@ def duels(defined: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     for metric in DUELLED:
         apart = (sides[0][metric] - sides[1][metric]).dropna()
         for precision, values in apart.groupby("precision"):
-            shares = [(values > 0).mean(), (values == 0).mean(), (values < 0).mean()]
+            shares = [
+                (values > 0).mean(),
+                (values == 0).mean(),
+                (values < 0).mean(),
+            ]
             pairs = zip(OUTCOMES, shares, strict=True)
-            rows += [(first, second, precision, metric, *pair, len(values)) for pair in pairs]
-    columns = ["first", "second", "precision", "metric", "outcome", "share", "n"]
+            rows += [
+                (
+                    first,
+                    second,
+                    precision,
+                    metric,
+                    *pair,
+                    len(values),
+                )
+                for pair in pairs
+            ]
+    columns = [
+        "first",
+        "second",
+        "precision",
+        "metric",
+        "outcome",
+        "share",
+        "n",
+    ]
     return pd.DataFrame(rows, columns=columns)

@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import Array, paired_difference, ratio_of_sums
+from factrobust.statistics import (
+    Array,
+    paired_difference,
+    ratio_of_sums,
+)
 from factrobust.time.metrics import CELL, KEY
 
 MEASURES = ["win_rate", "robust"]
@@ -54,18 +58,30 @@ def measured(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
             outside = values[~right][(groups == group).to_numpy()]
             key = (*cell, group) if split else cell
             rows += [(*key, *row) for row in _beaten(values[right], outside)]
-    table = pd.DataFrame(rows, columns=[*keys, "asked_of", "name", *CUBE_MEASURES])
+    table = pd.DataFrame(
+        rows,
+        columns=[*keys, "asked_of", "name", *CUBE_MEASURES],
+    )
     return table.astype(dict.fromkeys(CUBE_MEASURES, float))
 
 
-def _stacked(part: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
+def _stacked(
+    part: pd.DataFrame,
+) -> tuple[np.ndarray, pd.DataFrame]:
     """The scores of a cell [date, subject, name], and its dates in this order."""
     dates = part[part["asked_of"] == 0].sort_values("date")
     subjects = []
     for _, asked in part.groupby("asked_of"):
         asked = asked.set_index("date").loc[dates["date"]]
         others = np.array(asked["other_logprobs"].tolist(), dtype=float)
-        subjects.append(np.column_stack([asked["logprob"].to_numpy(dtype=float), others]))
+        subjects.append(
+            np.column_stack(
+                [
+                    asked["logprob"].to_numpy(dtype=float),
+                    others,
+                ]
+            )
+        )
     return np.stack(subjects, axis=1), dates
 
 
@@ -75,7 +91,8 @@ def _beaten(inside: np.ndarray, outside: np.ndarray) -> list[tuple[float, ...]]:
         return []
     won = np.greater(inside[:, None], outside).astype(float)
     nats = inside.mean(axis=0) - outside.mean(axis=0)
-    rates, robust = won.mean(axis=(0, 1)), won.min(axis=(0, 1))
+    rates = won.mean(axis=(0, 1))
+    robust = won.min(axis=(0, 1))
     return [(*place, nats[place], rates[place], robust[place]) for place in np.ndindex(nats.shape)]
 
 
@@ -84,7 +101,14 @@ def corners(table: pd.DataFrame) -> pd.DataFrame:
     CORNERS, with `value`, the mean over wrong names, wrong subjects, or both."""
     by = [name for name in table if name not in ("asked_of", "name", *CUBE_MEASURES)]
     kind = pd.Series(
-        [CORNERS[pair] for pair in zip(table["asked_of"] == 0, table["name"] == 0, strict=True)],
+        [
+            CORNERS[pair]
+            for pair in zip(
+                table["asked_of"] == 0,
+                table["name"] == 0,
+                strict=True,
+            )
+        ],
         index=table.index,
     )
     means = table.assign(corner=kind).groupby([*by, "corner"], sort=False)[CUBE_MEASURES].mean()
@@ -102,8 +126,16 @@ def effects(corners: pd.DataFrame) -> pd.DataFrame:
     by = [name for name in corners if name not in ("corner", "value")]
     wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
     own, names, subjects, both = (wide[name] for name in ORDER)
-    parts = [both, subjects - both, names - both, own - names - subjects + both]
-    table = pd.concat(dict(zip(EFFECTS, parts, strict=True)), names=["effect"])
+    parts = [
+        both,
+        subjects - both,
+        names - both,
+        own - names - subjects + both,
+    ]
+    table = pd.concat(
+        dict(zip(EFFECTS, parts, strict=True)),
+        names=["effect"],
+    )
     return table.rename("value").reset_index()[[*by, "effect", "value"]]
 
 
@@ -111,7 +143,10 @@ def leads(corners: pd.DataFrame, null: Sequence[str] = ORDER[1:]) -> pd.DataFram
     """The own value minus each null of it, another corner: a row a fact, measure and `null`."""
     by = [name for name in corners if name not in ("corner", "value")]
     wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
-    table = pd.concat({name: wide["own"] - wide[name] for name in null}, names=["null"])
+    table = pd.concat(
+        {name: wide["own"] - wide[name] for name in null},
+        names=["null"],
+    )
     return table.rename("value").reset_index()[[*by, "null", "value"]]
 
 
@@ -140,19 +175,33 @@ def windows(scores: pd.DataFrame) -> pd.DataFrame:
         for before in range(1, len(values) - k):
             block = np.s_[before : before + k]
             won = values[block][:, None] > np.delete(values, block)
-            rows.append((*cell, before, before == first, won.mean(), won.all()))
+            rows.append(
+                (
+                    *cell,
+                    before,
+                    before == first,
+                    won.mean(),
+                    won.all(),
+                )
+            )
     table = pd.DataFrame(rows, columns=[*CELL, "before", "true", *MEASURES])
     return table.astype({"true": bool} | dict.fromkeys(MEASURES, float))
 
 
-def in_time(scores: pd.DataFrame) -> Iterator[tuple[Any, Array, int, int]]:
+def in_time(
+    scores: pd.DataFrame,
+) -> Iterator[tuple[Any, Array, int, int]]:
     """Each cell with incorrect dates on both sides and all values: the values in order of time, the
     number of its correct dates, and the place of the first."""
     dated = scores[scores["label"] != "transitional"].sort_values("date", kind="stable")
-    every, right = dated["logprob"].to_numpy(dtype=float), (dated["label"] == "correct").to_numpy()
+    every = dated["logprob"].to_numpy(dtype=float)
+    right = (dated["label"] == "correct").to_numpy()
     for cell, places in dated.groupby(CELL, sort=False).indices.items():
-        values, correct = every[places], right[places]
-        k, first, last = correct.sum(), correct.argmax(), len(correct) - correct[::-1].argmax()
+        values = every[places]
+        correct = right[places]
+        k = correct.sum()
+        first = correct.argmax()
+        last = len(correct) - correct[::-1].argmax()
         if k and first > 0 and last < len(correct) and not np.isnan(values).any():
             yield cell, values, int(k), int(first)
 
@@ -161,7 +210,8 @@ def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
     """The validity of each cell of `windows` beside the mean of its other blocks, exactly. A row a
     cell: win_rate, placebo_win_rate, win_rate_difference, robust, ... Cells without another block are
     left out."""
-    true, others = blocks[blocks["true"]], blocks[~blocks["true"]]
+    true = blocks[blocks["true"]]
+    others = blocks[~blocks["true"]]
     cells = others.groupby(CELL, sort=False)[MEASURES].mean()
     table = true.set_index(CELL)[MEASURES].join(cells.add_prefix("placebo_"), how="inner")
     for measure in MEASURES:
@@ -170,7 +220,11 @@ def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def placebo_test(
-    blocks: pd.DataFrame, facts: pd.DataFrame, *, n_boot: int = 2000, n_draws: int = 9999
+    blocks: pd.DataFrame,
+    facts: pd.DataFrame,
+    *,
+    n_boot: int = 2000,
+    n_draws: int = 9999,
 ) -> pd.DataFrame:
     """Is the validity above the other `windows` of its cell? A row a model, format, precision and
     measure.
@@ -181,18 +235,41 @@ def placebo_test(
     blocks, facts of one subject at the same quantile; p = (1 + draws with at least the mean seen) /
     (1 + n_draws).
     """
-    keys, rows = [*KEY[:2], "precision"], []
+    keys = [*KEY[:2], "precision"]
+    rows = []
     found = placebo(blocks).merge(facts[["fact_id", "subject"]], on="fact_id")
     every = found[[*CELL, "subject"]].merge(blocks, on=CELL)
     parts = dict(iter(every.sort_values(["fact_id", "before"]).groupby(keys)))
     for key, part in found.groupby(keys, sort=False):
         p = _permuted(parts[key], n_draws)
         for measure in MEASURES:
-            pair = part[measure], part[f"placebo_{measure}"]
+            pair = (
+                part[measure],
+                part[f"placebo_{measure}"],
+            )
             apart = paired_difference(*pair, part["subject"], n_boot=n_boot)
             means = [one.mean() for one in pair]
-            rows.append((*key, measure, *means, *apart._replace(n=len(part)), apart.n, p[measure]))
-    columns = ["measure", "validity", "placebo", "mean", "low", "high", "n", "subjects", "p"]
+            rows.append(
+                (
+                    *key,
+                    measure,
+                    *means,
+                    *apart._replace(n=len(part)),
+                    apart.n,
+                    p[measure],
+                )
+            )
+    columns = [
+        "measure",
+        "validity",
+        "placebo",
+        "mean",
+        "low",
+        "high",
+        "n",
+        "subjects",
+        "p",
+    ]
     return pd.DataFrame(rows, columns=[*keys, *columns])
 
 

@@ -6,7 +6,11 @@ import numpy as np
 import pandas as pd
 
 from factrobust.models.interface import Model
-from factrobust.models.prompts import FORMATS, as_asked, prompts
+from factrobust.models.prompts import (
+    FORMATS,
+    as_asked,
+    prompts,
+)
 from factrobust.time.dates import COLUMNS, verbalise
 from factrobust.time.facts import WORDING, with_wording
 
@@ -26,7 +30,9 @@ def statements(facts: pd.DataFrame, dates: pd.DataFrame) -> pd.DataFrame:
 
 
 def scored(
-    model: Model, statements: pd.DataFrame, prompt_format: str | None = None
+    model: Model,
+    statements: pd.DataFrame,
+    prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """log P(object | dated question) of each of `schemas.Statements`: `schemas.Scores`. The tokens
     are the smallest suffix of prompt + separator + object that covers separator and object (paper
@@ -36,9 +42,18 @@ def scored(
     if "others" in statements:
         pairs = zip(answers, statements["others"], strict=True)
         answers = [[*first, *others] for first, others in pairs]
-    sent = zip(prompts(model, statements, name), answers, strict=True)
+    sent = zip(
+        prompts(model, statements, name),
+        answers,
+        strict=True,
+    )
     asked = [(prompt, FORMATS[name].separator + text) for prompt, texts in sent for text in texts]
-    values = iter(model.score([prompt for prompt, _ in asked], [text for _, text in asked]))
+    values = iter(
+        model.score(
+            [prompt for prompt, _ in asked],
+            [text for _, text in asked],
+        )
+    )
     scores = []
     for texts in answers:
         tokens = [next(values) for _ in texts]
@@ -46,11 +61,27 @@ def scored(
         scores.append((first, len(tokens[0]), rest))
     kept = [name for name in (*COLUMNS, "asked_of") if name in statements]
     table = as_asked(model, statements[kept], name)
-    found = pd.DataFrame(scores, table.index, ["logprob", "n_tokens", "other_logprobs"])
-    return table.join(found.astype({"logprob": float, "n_tokens": int, "other_logprobs": object}))
+    found = pd.DataFrame(
+        scores,
+        table.index,
+        ["logprob", "n_tokens", "other_logprobs"],
+    )
+    return table.join(
+        found.astype(
+            {
+                "logprob": float,
+                "n_tokens": int,
+                "other_logprobs": object,
+            }
+        )
+    )
 
 
-def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.DataFrame:
+def holders(
+    model: Model,
+    terms: pd.DataFrame,
+    moments: pd.DataFrame,
+) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year:
     `schemas.HolderScores`. A row a moment of `moments` (chain, term, year) and term of its chain in
     `terms` (`time.facts.load_successions`). The prior is after the question without a date."""
@@ -60,14 +91,18 @@ def holders(model: Model, terms: pd.DataFrame, moments: pd.DataFrame) -> pd.Data
     dated = dated.merge(every, on="chain")
     spoken = dated["year"].astype(str).map(verbalise)
     for column in WORDING:
-        dated[column] = (spoken + ", " + dated[column]).where(dated[column] != "", "")
+        begun = spoken + ", " + dated[column]
+        dated[column] = begun.where(dated[column] != "", "")
         every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
     every = every[every["chain"].isin(moments["chain"])]
     both = pd.concat([dated, every], ignore_index=True)
     answers = FORMATS["question"].separator + both["holder"]
     values = model.score(prompts(model, both, "question"), answers.tolist())
     sums = np.array([np.sum(v, dtype=np.float64) for v in values])
-    dated = dated.assign(model=model.name, true=dated["holder"] == dated["right"])
+    dated = dated.assign(
+        model=model.name,
+        true=dated["holder"] == dated["right"],
+    )
     table = dated[["model", "chain", "year", "term", "candidate", "holder", "true"]]
     prior = every[["chain", "candidate"]].assign(prior=sums[len(dated) :])
     return table.assign(logprob=sums[: len(dated)]).merge(prior, how="left")

@@ -56,7 +56,11 @@ class Study(study.Study):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.formats = formats
         if tuned:
             chats = [model for model in self.models if model.chat]
@@ -139,9 +143,17 @@ class Successions(study.Study):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {"offices": offices, "n_moments": n_moments, "n_boot": n_boot}
+        own = {
+            "offices": offices,
+            "n_moments": n_moments,
+            "n_boot": n_boot,
+        }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.terms = facts.load_successions(offices=offices)
         self.moments = facts.moments(self.terms, n_moments)
         self.scores = self.concat_over_models(
