@@ -24,12 +24,13 @@ LAPTOP_CALLS = pd.DataFrame([
 ], columns=COLUMNS)  # fmt: skip
 LAPTOP_CALLS["notebook"] = "notebooks/1-part/" + LAPTOP_CALLS["notebook"] + ".ipynb"
 ASKED = 'models: list = ["small", "large"]\nn_questions: int = 9\n'
+FURTHER = 'further: list = ["judge"]\nn_correct: int = 3\nn_incorrect: int = 1'
 
 
 @pytest.fixture
 def planned(root, write, monkeypatch):
     """The calls of a profile, by notebook, model and operation, in a repository of two notebooks."""
-    write("1-part/1.1-a.ipynb", parameters=f"{ASKED}n_correct: int = 3\nn_incorrect: int = 1")
+    write("1-part/1.1-a.ipynb", parameters=f"{ASKED}{FURTHER}")
     write("1-part/1.2-b.ipynb", parameters=f"{ASKED}n_known: int = 5")
     monkeypatch.setattr(plan, "recorded", lambda: LAPTOP_CALLS)
 
@@ -66,6 +67,12 @@ def test_a_new_model_gets_the_mean_and_an_endpoint_what_it_can_answer(planned):
         ("1.1", "judge", "generate"): 4,  # not one of the notebook's `models`
         ("1.2", "org/new", "sample"): 3, ("1.2", "org/new", "temper"): 1,
     }  # fmt: skip
+
+
+def test_further_models_that_a_profile_leaves_out_are_not_counted(planned):
+    asked = {("1.1", "small"), ("1.1", "large"), ("1.2", "small")}
+    assert {key[:2] for key in planned("{further: []}")} == asked
+    assert {key[:2] for key in planned("{further: [judge]}")} == asked | {("1.1", "judge")}
 
 
 def test_a_part_that_needs_token_ids_asks_no_endpoint():

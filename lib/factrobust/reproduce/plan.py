@@ -57,6 +57,9 @@ def collect(root: Path, profile: str) -> pd.DataFrame:
             own = rows["model"].isin(usual["models"])
             asked = [_asked(rows[own], usual["models"], model) for model in values["models"]]
             rows = pd.concat([*asked, rows[~own]])
+        lists = [key for key, value in usual.items() if isinstance(value, list) and key != "models"]
+        left_out = [name for key in lists for name in usual[key] if name not in values[key]]
+        rows = rows[~rows["model"].isin(left_out) | rows["model"].isin(values.get("models", []))]
         counts = [key for key in usual if key.startswith("n_")]
         new = [key for key in counts if (part, key) not in seen]
         seen |= {(part, key) for key in counts}
