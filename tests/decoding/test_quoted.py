@@ -8,7 +8,7 @@ import pytest
 
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.published import load_published
-from factrobust.paths import DATA
+from factrobust.paths import DATA, ROOT
 from factrobust.tables import read_csv
 
 
@@ -85,3 +85,19 @@ def test_the_classifier_is_trained_on_so_many_questions():
     """1.6: 271 typed questions of other relations than our facts'."""
     train = load_question_types("train")
     assert (train["relation"] == "").sum() == 271
+
+
+def test_what_results_say_of_size(table):
+    """1.5B minus 0.5B, as published, and the most that one sharpness leaves: a quarter."""
+    size = table("table-size").set_index(["first", "second", "sharpness"])
+    found = size.loc["qwen2.5-coder-1.5b-instruct", "qwen2.5-coder-0.5b-instruct"]
+    published = found.loc["as published"]
+    alike = found.drop(index="as published")
+    most = alike.loc[alike["mean"].idxmax()]
+    row = "FRS of facts that both know: {}, n = 295; both at one sharpness: {} at most"
+    texts = [
+        f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in (published, most)
+    ]
+    assert row.format(*texts) in (ROOT / "notebooks" / "results.md").read_text(encoding="utf-8")
+    assert published["n"] == 295
+    assert 0.2 < most["mean"] / published["mean"] < 0.27

@@ -104,3 +104,12 @@ def test_pairs_see_time_where_the_bar_sees_none(results: Path) -> None:
     assert (often["another date of the period"] < 0.5).all()
     bars = pd.read_csv(results / "figures" / "2-time" / "table-cube-often.csv").set_index("model")
     assert {*bars.index[bars["low"] > 0]} == {"all seven", "world-m", "world-m-2"}
+
+
+def test_what_results_say_of_size(results: Path) -> None:
+    """1.5B minus 0.5B: the fact's bar, the other way round in 2.4's table."""
+    sizes = pd.read_csv(results / "figures" / "2-time" / "table-cube-sizes.csv")
+    names = ["qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct"]
+    [row] = sizes[(sizes["first"] == names[0]) & (sizes["second"] == names[1])].itertuples()
+    said = f"{-row.mean:.3f} [{-row.high:.3f}, {-row.low:.3f}], n = {row.n} |"
+    assert said in (ROOT / "notebooks" / "results.md").read_text(encoding="utf-8")
