@@ -45,44 +45,30 @@ def measured(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
     same correct dates against the incorrect ones of each of its values. Facts without a correct and an
     incorrect date, another name and another subject are left out.
     """
-    rows = []
-    keys = [*CELL, *([split] if split else [])]
     tested = scores[scores["label"] != "transitional"]
-    for cell, part in tested.groupby(CELL, sort=False):
-        values, dates = _stacked(part)
-        if min(values.shape[1:]) < 2:
+    tested = tested.sort_values(["date", "asked_of"], kind="stable")
+    names = list(zip(tested["logprob"], tested["other_logprobs"], strict=True))
+    asked_of = tested["asked_of"].to_numpy()
+    correct = (tested["label"] == "correct").to_numpy()
+    groups = tested[split].to_numpy() if split else correct
+    rows = []
+    for cell, at in tested.groupby(CELL, sort=False).indices.items():
+        n_subjects = asked_of[at].max() + 1
+        scored = [[names[place][0], *names[place][1]] for place in at]
+        n_names = len(scored[0])
+        if min(n_subjects, n_names) < 2:
             continue
-        right = (dates["label"] == "correct").to_numpy()
-        groups = dates.loc[~right, split] if split else pd.Series("", dates.index[~right])
-        for group in groups.unique():
-            outside = values[~right][(groups == group).to_numpy()]
+        values = np.array(scored, dtype=float)
+        values = values.reshape(-1, n_subjects, n_names)  # [date, subject, name]
+        dates = at[::n_subjects]
+        right = correct[dates]
+        for group in pd.unique(groups[dates][~right]):
+            outside = ~right & (groups[dates] == group)
             key = (*cell, group) if split else cell
-            rows += [(*key, *row) for row in _beaten(values[right], outside)]
-    table = pd.DataFrame(
-        rows,
-        columns=[*keys, "asked_of", "name", *CUBE_MEASURES],
-    )
+            rows += [(*key, *row) for row in _beaten(values[right], values[outside])]
+    keys = [*CELL, split] if split else CELL
+    table = pd.DataFrame(rows, columns=[*keys, "asked_of", "name", *CUBE_MEASURES])
     return table.astype(dict.fromkeys(CUBE_MEASURES, float))
-
-
-def _stacked(
-    part: pd.DataFrame,
-) -> tuple[np.ndarray, pd.DataFrame]:
-    """The scores of a cell [date, subject, name], and its dates in this order."""
-    dates = part[part["asked_of"] == 0].sort_values("date")
-    subjects = []
-    for _, asked in part.groupby("asked_of"):
-        asked = asked.set_index("date").loc[dates["date"]]
-        others = np.array(asked["other_logprobs"].tolist(), dtype=float)
-        subjects.append(
-            np.column_stack(
-                [
-                    asked["logprob"].to_numpy(dtype=float),
-                    others,
-                ]
-            )
-        )
-    return np.stack(subjects, axis=1), dates
 
 
 def _beaten(inside: np.ndarray, outside: np.ndarray) -> list[tuple[float, ...]]:
