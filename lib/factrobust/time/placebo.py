@@ -52,7 +52,8 @@ def measured(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
     correct = (tested["label"] == "correct").to_numpy()
     groups = tested[split].to_numpy() if split else correct
     rows = []
-    for cell, at in tested.groupby(CELL, sort=False).indices.items():
+    places: Any = tested.groupby(CELL, sort=False).indices.items()
+    for cell, at in places:
         n_subjects = asked_of[at].max() + 1
         scored = [[names[place][0], *names[place][1]] for place in at]
         n_names = len(scored[0])
