@@ -596,7 +596,7 @@ def _in_memory(
         import transformers
 
         from factrobust.models import causal, encdec
-        from factrobust.models.engine import prepack
+        from factrobust.models.linear import prepack
 
         where, options = location(weights)
         settings = weights.settings

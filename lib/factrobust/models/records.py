@@ -31,9 +31,8 @@ SCHEMA = 2  # add 1 when the meaning of a stored value changes, or the numerics 
 KEY_BYTES = 32  # of a call: `key_of`
 INDEX = "index.json"
 COLUMNS = ("model", "operation", "prompt", "parameters", "value")
-NOTEBOOKS = (
-    "notebooks"  # a further column of the committed files: the paths of those that use a call
-)
+# A further column of the committed files: the paths of the notebooks that use a call.
+NOTEBOOKS = "notebooks"
 REBUILD = "`make reproduce ASK=1 && make records`"
 QUIET_SECONDS = 2.0  # what ends sooner needs no bar
 BUSY_SECONDS = 60  # how long to wait while another process writes
@@ -79,7 +78,9 @@ class Records:
     def __init__(
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
-        self.path, self.base, self._strict = path, base, strict
+        self.path = path
+        self.base = base
+        self._strict = strict
         self._texts: dict[tuple[str, ...], str] = {}  # committed values that were read so far
 
     @functools.cached_property
@@ -89,11 +90,13 @@ class Records:
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
         """The stored value of each call, or None. Floats come back bit for bit."""
         note_use(calls)
+        # 1. Committed files of these models and operations are read, if they were not yet.
         kinds = {(call.model, call.operation) for call in calls}
         for name, about in list(self._unread.items()):
             if self.base and (about["model"], about["operation"]) in kinds:
                 self._texts |= read_texts(self.base / name, about["sha256"])
                 del self._unread[name]
+        # 2. What they lack may be in the working file.
         texts = {call: self._texts[call] for call in calls if call in self._texts}
         if self.path and self.path.exists():
             with opened(self.path) as db:
@@ -101,6 +104,7 @@ class Records:
                     query = "SELECT value FROM calls WHERE key = ?"
                     for (text,) in db.execute(query, (key_of(call),)):
                         texts[call] = text
+        # 3. What no file has.
         missing = [call for call in calls if call not in texts]
         if missing and self._strict:
             first = f"{missing[0].operation} by {missing[0].model}"
@@ -115,9 +119,9 @@ class Records:
         """Store a batch of values, none of them None, in one transaction; RecordsError if the file cannot
         be written. A call that is stored already keeps its first value."""
         assert self.path is not None  # a strict store raises for a missing call
-        keys = [key_of(call) for call in calls]
-        texts = [encode(value) for value in values]
-        rows = [(k, *call, text) for k, call, text in zip(keys, calls, texts, strict=True)]
+        rows = []
+        for call, value in zip(calls, values, strict=True):
+            rows.append((key_of(call), *call, encode(value)))
         with opened(self.path) as db:
             db.executemany(INSERT, rows)
 
@@ -202,22 +206,30 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
     Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"]) and
     ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
     """
+    # 1. What is stored.
     known = records.get(calls) if records else [None] * len(calls)
-    if found := [i for i, value in enumerate(known) if value is not None]:
+    found = [i for i, value in enumerate(known) if value is not None]
+    if found:
         yield found, [known[i] for i in found]
-    missing: dict[Call, list[int]] = {}
+    # 2. Where each missing call stands.
+    places: dict[Call, list[int]] = {}
     for i, value in enumerate(known):
         if value is None:
-            missing.setdefault(calls[i], []).append(i)
-    batches = compute([places[0] for places in missing.values()]) if missing else ()
-    for positions, values in batches:
+            places.setdefault(calls[i], []).append(i)
+    if not places:
+        return
+    # 3. The missing ones are computed and stored.
+    first_places = [same[0] for same in places.values()]
+    for positions, values in compute(first_places):
         if records:
             records.put([calls[i] for i in positions], values)
-        copies = [missing[calls[i]] for i in positions]
-        yield (
-            [place for places in copies for place in places],
-            [value for places, value in zip(copies, values, strict=True) for _ in places],
-        )
+        every_place: list[int] = []
+        copies: list[Any] = []
+        for i, value in zip(positions, values, strict=True):
+            same = places[calls[i]]
+            every_place += same
+            copies += [value] * len(same)
+        yield every_place, copies
 
 
 def ask_all(
@@ -269,18 +281,19 @@ def _told(label: str, total: int) -> Callable[[int], None]:
     take no time, and the first batch waits until the model is loaded.
     """
     done = 0
-    began: tuple[int, float] | None = None  # what was done at the end of the first step, and when
+    first: tuple[int, float] | None = None  # what was done at the end of the first step, and when
     tell(f"{label}: 0 of {total:,}")
 
     def advance(n: int) -> None:
-        nonlocal done, began
+        nonlocal done, first
         done += n
         line = f"{label}: {done:,} of {total:,}"
         now = time.monotonic()
-        if began is None:
-            began = done, now
-        elif done > began[0]:
-            left = (total - done) * (now - began[1]) / (done - began[0])
+        if first is None:
+            first = done, now
+        elif done > first[0]:
+            seconds_each = (now - first[1]) / (done - first[0])
+            left = (total - done) * seconds_each
             line += f", {tqdm.format_interval(left)} left"
         tell(line)
 
@@ -345,9 +358,11 @@ def decode(text: str) -> Any:
     """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few notebooks
     read: the last field of an object, if it is `top_logprobs`, is decoded when it is first read."""
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
-    if not (mark and text.startswith("{")):
+    if not mark or not text.startswith("{"):
         return _DECODER.decode(text)
-    return _DECODER.decode(rest + "}") | {"top_logprobs": LazyAlternatives(alternatives)}
+    value = _DECODER.decode(rest + "}")
+    value["top_logprobs"] = LazyAlternatives(alternatives)
+    return value
 
 
 class LazyAlternatives(Sequence[Any]):
@@ -359,11 +374,20 @@ class LazyAlternatives(Sequence[Any]):
 
     @functools.cached_property
     def _list(self) -> list[Any]:
-        exact = _DOUBLE.search(self._text)
-        found, _ = (_DECODER if exact else _PLAIN).raw_decode(self._text)
-        numbers = np.array([p for at in found for _, p in at], float if exact else np.float32)
-        each = iter(numbers.tolist())
-        return [[(token, next(each)) for token, _ in at] for at in found]
+        # Numbers are float32, and NumPy turns them into such faster than `_read`; others are rare.
+        doubles = _DOUBLE.search(self._text)
+        decoder = _DECODER if doubles else _PLAIN
+        positions, _ = decoder.raw_decode(self._text)
+        flat = [number for pairs in positions for _, number in pairs]
+        numbers = np.array(flat, dtype=float if doubles else np.float32).tolist()
+        result = []
+        start = 0
+        for pairs in positions:
+            names = [name for name, _ in pairs]
+            end = start + len(names)
+            result.append(list(zip(names, numbers[start:end], strict=True)))
+            start = end
+        return result
 
     def __getitem__(self, place: Any) -> Any:
         return self._list[place]
@@ -403,7 +427,9 @@ def _number(number: float) -> str:
     return text.replace("e", "E") if "e" in text else text + "E0"
 
 
-_pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a million are read
+FLOAT = struct.Struct("f")
+_pack = FLOAT.pack  # bound, since a million numbers are read
+_unpack = FLOAT.unpack
 
 
 def _read(text: str) -> float:
@@ -411,5 +437,6 @@ def _read(text: str) -> float:
     return number
 
 
-_DECODER, _PLAIN = json.JSONDecoder(parse_float=_read), json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_float=_read)
+_PLAIN = json.JSONDecoder()
 _DOUBLE = re.compile(r"\dE")  # in a number, or rarely in a token

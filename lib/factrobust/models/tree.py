@@ -447,7 +447,7 @@ def _norms(
 class Bins(NamedTuple):
     """Tokens in bins by their logit, each [row, bin]: how many, their mean logit and its variance."""
 
-    count: torch.Tensor
+    tokens: torch.Tensor
     mean: torch.Tensor
     variance: torch.Tensor
 
@@ -486,6 +486,6 @@ def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torc
     sums = _norms(above, temperatures, None).exp()
     for k, t in enumerate(temperatures):
         spread = 1 + bins.variance / (2 * t * t)
-        terms = bins.count * weights(bins.mean, t) * spread
+        terms = bins.tokens * weights(bins.mean, t) * spread
         sums[:, k] += terms[:, 1:].sum(dim=-1, dtype=torch.float64)
     return sums.log()
