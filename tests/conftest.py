@@ -45,6 +45,12 @@ gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
 smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="session")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def figures_style():
+    """Figures are drawn as a study's notebook draws them."""
+    style.setup()
+
+
 @pytest.fixture
 def new_records(tmp_path, monkeypatch):
     """A store of records that no earlier run has filled, and that no later one finds."""

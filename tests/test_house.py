@@ -22,7 +22,7 @@ FLOOR = {*BASE, "models", "datasets", "plots", "endings", "study"}
 # What each part of the library may import, beside itself; the base is one part.
 BELOW = dict.fromkeys(BASE, BASE)
 BELOW |= dict.fromkeys(("models", "datasets", "plots"), BASE)  # a model knows no fact
-BELOW |= {"endings": {*BASE, "models"}, "study": {*BASE, "models", "datasets"}}
+BELOW |= {"endings": {*BASE, "models"}, "study": {*BASE, "models", "datasets", "plots"}}
 BELOW |= dict.fromkeys(ROOMS, FLOOR)
 BELOW |= {"exposure": {*FLOOR, *ROOMS}, "together": {*FLOOR, *ROOMS, "exposure", "reproduce"}}
 BELOW |= {"reproduce": {*FLOOR, "together"}, "__init__": {"models", "context", "together"}}

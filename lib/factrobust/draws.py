@@ -13,12 +13,15 @@ import pandas as pd
 
 def hash48(*key: object) -> int:
     """A whole number below 2^48 drawn from the key: a name, or a seed and a name."""
-    return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
+    text = "/".join(str(part) for part in key)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return int(digest[:12], 16)
 
 
 def hash64(key: str, size: int = 8) -> int:
     """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several keys."""
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
+    digest = hashlib.blake2b(key.encode(), digest_size=size).digest()
+    return int.from_bytes(digest)
 
 
 @functools.lru_cache(maxsize=10_000)  # worlds of several draws have the same names
@@ -50,7 +53,8 @@ def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> p
     """All rows in a random order in which every group comes once before any group comes twice. `limit` is
     what a caller takes of them: ValueError if it is not a count."""
     need_count("limit", limit)
-    order = frame.assign(draw=[hash48(seed, name) for name in frame["fact_id"]]).sort_values("draw")
+    drawn = [hash48(seed, name) for name in frame["fact_id"]]
+    order = frame.assign(draw=drawn).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()
     return order.sort_values(["turn", "draw"])
 

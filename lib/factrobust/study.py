@@ -4,7 +4,6 @@ A notebook's second cell hands its parameters over by name. The rooms have studi
 (`decoding.Study`, ...), which load data, ask questions and mark answers.
 """
 
-import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -18,6 +17,7 @@ from pandas.api.types import is_integer_dtype
 from factrobust import load_model, paths, statistics
 from factrobust.models.interface import Model
 from factrobust.models.records import Records, open_records
+from factrobust.plots import style
 from factrobust.provenance import PACKAGES, save_figure, save_table
 
 Table = pd.DataFrame
@@ -27,9 +27,8 @@ Statistic = Callable[..., statistics.Array]
 
 
 def prepare_kernel() -> None:
-    """Set what all notebooks need of Python, pandas and Jupyter; run once more, it changes nothing."""
-    # Answers are millions of small objects and no garbage: looking for it takes half of the time.
-    gc.set_threshold(1_000_000)
+    """Set what all notebooks need of pandas, matplotlib and Jupyter; run once more, it changes nothing."""
+    style.setup()
     pd.set_option("display.max_colwidth", 90)
     if shell := get_ipython():
         shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
@@ -90,50 +89,85 @@ class Study:
     ) -> Table:
         """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
         intervals. n counts facts, or the values of another column `group`; rows for None."""
-        rows, drawn = self._clustered(table, by)
-        counted = self.unit if group == "" else group
-        return statistics.interval_table(rows, by, value, counted, **drawn)
+        return statistics.interval_table(
+            self._complete(table),
+            by,
+            value,
+            self.unit if group == "" else group,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def statistic(
         self, table: Table, by: Columns, statistic: Statistic, columns: Columns, sort: bool = True
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.statistic_table(rows, by, statistic, columns, sort=sort, **drawn)
+        return statistics.statistic_table(
+            self._complete(table),
+            by,
+            statistic,
+            columns,
+            sort=sort,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def correlations(
         self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
     ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
+        return statistics.correlations(
+            self._complete(table),
+            by,
+            x,
+            y,
+            ranks=ranks,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def paired(
         self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
     ) -> Table:
         """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.paired_table(rows, by, value, column, between, group=self.unit, **drawn)
+        return statistics.paired_table(
+            self._complete(table),
+            by,
+            value,
+            column,
+            between,
+            group=self.unit,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
         """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
-        rows, drawn = self._clustered(table)
-        return statistics.pairwise(rows, value, column, group=self.unit, **drawn)
+        return statistics.pairwise(
+            self._complete(table),
+            value,
+            column,
+            group=self.unit,
+            cluster=self.cluster,
+            n_boot=self.parameter("n_boot"),
+        )
 
-    def _clustered(self, table: Table, by: Columns = ()) -> tuple[Table, dict[str, Any]]:
-        """The complete table, and how its clusters are drawn."""
-        cluster = "" if self.cluster in by else self.cluster
-        return self._complete(table), {"cluster": cluster, "n_boot": self.parameter("n_boot")}
+    def _cluster_beside(self, by: Columns) -> str:
+        """The column of clusters that are drawn where a table is split by the columns `by`."""
+        return "" if self.cluster in by else self.cluster
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts. ValueError unless each fact has one."""
         if not self.cluster or self.cluster in table:
             return table
-        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates().set_index(self.unit)
-        if (twice := clusters.index[clusters.index.duplicated()]).size:
+        pairs = self.facts[[self.unit, self.cluster]].drop_duplicates()
+        clusters = pairs.set_index(self.unit)
+        twice = clusters.index[clusters.index.duplicated()]
+        if len(twice):
             raise ValueError(f"{self.unit} {twice[0]!r} has more than one {self.cluster}.")
-        if (missing := table.loc[~table[self.unit].isin(clusters.index), self.unit]).size:
-            raise ValueError(f"{self.unit} {missing.iloc[0]!r} is none of the study's facts.")
+        unknown = table.loc[~table[self.unit].isin(clusters.index), self.unit]
+        if len(unknown):
+            raise ValueError(f"{self.unit} {unknown.iloc[0]!r} is none of the study's facts.")
         return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:

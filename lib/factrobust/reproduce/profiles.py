@@ -65,14 +65,25 @@ def find_notebooks(root: Path, only: str = "*") -> list[str]:
     `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob over
     whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a reader.
     """
-    paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
-    hidden = (p for p in paths if any(part.startswith(".") or part in NOT_RUN for part in p.parts))
-    shown = sorted({p.as_posix() for p in paths} - {p.as_posix() for p in hidden})
-    globs = [only, f"{only}*.ipynb", f"*/{only}-*", f"*/{only}/*", f"*/{only}.ipynb", f"*/{only}"]
-    found = [name for name in shown if any(fnmatchcase(name, glob) for glob in globs)]
-    if shown and not found:
-        names = [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in shown]
-        raise ProfileError(f"No notebook is called {only!r}: there are {', '.join(names)}.")
+    names = []
+    for file in (root / "notebooks").glob("**/*.ipynb"):
+        path = file.relative_to(root)
+        hidden = any(part.startswith(".") or part in NOT_RUN for part in path.parts)
+        if not hidden:
+            names.append(path.as_posix())
+    names.sort()
+    patterns = [
+        only,
+        f"{only}*.ipynb",
+        f"*/{only}-*",
+        f"*/{only}/*",
+        f"*/{only}.ipynb",
+        f"*/{only}",
+    ]
+    found = [name for name in names if any(fnmatchcase(name, glob) for glob in patterns)]
+    if names and not found:
+        known = [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in names]
+        raise ProfileError(f"No notebook is called {only!r}: there are {', '.join(known)}.")
     return found
 
 
