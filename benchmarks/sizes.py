@@ -4,9 +4,9 @@
 
 Each operation is given as a share of what the cores can do at most: the arithmetic of the linear
 layers (attention left out), over that of one large product of matrices in the same time. llama.cpp
-answers the same questions from the same file, by its server, with as many threads; it multiplies with
-activations of 8 bits. Models that are not installed are left out. Writes data/benchmarks/sizes.json.
-"""
+answers the same questions from the same file, by its server, with as many threads; it multiplies
+with activations of 8 bits. Models that are not installed are left out. Writes
+data/benchmarks/sizes.json."""
 
 from __future__ import annotations
 

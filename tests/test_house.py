@@ -136,6 +136,7 @@ PROMISED = [
 
 
 def test_what_the_repository_promises_to_be_built_on_is_used():
-    """They are what a reader comes with; a shorter way without one of them is no reason to leave it."""
+    """They are what a reader comes with; a shorter way without one of them is no reason to leave
+    it."""
     texts = "\n".join(path.read_text(encoding="utf-8") for path in LIB.rglob("*.py"))
     assert {*PROMISED} <= {*re.findall(r"^\s*(?:import|from) (\w+)", texts, re.MULTILINE)}

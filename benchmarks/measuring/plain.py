@@ -1,4 +1,5 @@
-"""The network of a model as transformers runs it: what the usual ways of doing things start from."""
+"""The network of a model as transformers runs it: what the usual ways of doing things start
+from."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _loaded: dict[str, Any] = {}
 
 
 def plain_network(model: CausalLM) -> Any:
-    """Its network without what `models.engine` changes; for a model that it changed, weights are loaded again."""
+    """Its network without what `models.engine` changes; for a model that it changed, weights are
+    loaded again."""
     changed = (ExactLinear, PackedLinear)
     if not any(isinstance(layer, changed) for layer in model.body.network.modules()):
         return model.body.network

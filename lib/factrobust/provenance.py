@@ -3,9 +3,9 @@
 NAME.json beside them says where they come from: notebook, parameters, models, input files and their
 SHA-256, the SHA-256 of each file written, the git commit with its dirty flag, and package versions.
 
-Files depend on their content alone: they hold no dates and no versions. The committed NAME.json stays
-as it is if the new one differs only in commit, dirty flag and versions: these describe the run that
-first made exactly these files from these inputs, unless that run's code was not committed.
+Files depend on their content alone: they hold no dates and no versions. The committed NAME.json
+stays as it is if the new one differs only in commit, dirty flag and versions: these describe the
+run that first made exactly these files from these inputs, unless that run's code was not committed.
 """
 
 import io
@@ -38,8 +38,8 @@ _drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
 
 
 def png(fig: Figure) -> bytes:
-    """The PNG of a figure, 200 dots an inch, without a date. It is drawn anew only if the figure has
-    changed since."""
+    """The PNG of a figure, 200 dots an inch, without a date. It is drawn anew only if the figure
+    has changed since."""
     if fig.stale or fig not in _drawn:
         drawn = io.BytesIO()
         fig.savefig(drawn, format="png", dpi=200, metadata={"Software": None})
@@ -59,15 +59,15 @@ def save_figure(
 ) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, a row a point, as NAME.csv.
 
-    `name` is like "1-decoding/figure-01". `parameters` are the notebook's (TypeError for one that JSON
-    cannot hold), `models` the models that were asked, or their names, and `since` is the place in
-    `paths.files_read` from which on data files are inputs (0: all that this process read).
-    """
+    `name` is like "1-decoding/figure-01". `parameters` are the notebook's (TypeError for one that
+    JSON cannot hold), `models` the models that were asked, or their names, and `since` is the place
+    in `paths.files_read` from which on data files are inputs (0: all that this process read)."""
     from matplotlib import rc_context
 
     pdf = io.BytesIO()
     unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
-    # One layout for all formats. With a layout engine, each format would be laid out and drawn again.
+    # One layout for all formats. With a layout engine, each format would be laid out and drawn
+    # again.
     with rc_context({"figure.constrained_layout.use": False}):
         layout = fig.get_layout_engine()
         if layout:
@@ -89,8 +89,8 @@ def save_table(
     since: int = 0,
 ) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it. A
-    named index becomes columns; an unnamed one is left out. Missing values are empty. Other arguments
-    are those of `save_figure`."""
+    named index becomes columns; an unnamed one is left out. Missing values are empty. Other
+    arguments are those of `save_figure`."""
     frame = _flat(df)
     # 1. Cells as texts: tabulate must not format numbers again.
     texts = frame.astype(object).map(lambda cell: _written(cell, decimals))
@@ -164,8 +164,8 @@ def _save(
 
 
 def _notebook() -> str | None:
-    """The notebook that runs: the runner names it by its path in the repository, Jupyter's server by its
-    whole path."""
+    """The notebook that runs: the runner names it by its path in the repository, Jupyter's server
+    by its whole path."""
     for variable in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"):
         path = os.environ.get(variable, "")
         if path.endswith(".ipynb"):
@@ -174,8 +174,8 @@ def _notebook() -> str | None:
 
 
 def _committed(name: str, now: str) -> str | None:
-    """The committed NAME.json, if it holds what `now` does, from a run of committed code; else None, as
-    where there is none, or it is damaged."""
+    """The committed NAME.json, if it holds what `now` does, from a run of committed code; else
+    None, as where there is none, or it is damaged."""
     try:
         text = (paths.ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")
         committed = json.loads(text)
@@ -210,15 +210,16 @@ def _version(package: str) -> str:
 
 
 def _label(path: str | Path) -> str:
-    """The path of a file inside the repository; of others only the name, which tells of no machine."""
+    """The path of a file inside the repository; of others only the name, which tells of no
+    machine."""
     path = paths.ROOT / path
     inside = path.is_relative_to(paths.ROOT)
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
 def commit() -> str:
-    """The commit of the code that runs now, "+" behind it if something differs from that; "unknown" outside
-    a repository."""
+    """The commit of the code that runs now, "+" behind it if something differs from that; "unknown"
+    outside a repository."""
     found = _git(None)
     if found["commit"] is None:
         return "unknown"

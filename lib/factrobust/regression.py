@@ -1,11 +1,11 @@
 """Logistic regressions of few rows: by maximum likelihood where that is finite, else with priors.
 
-Where some predictors tell right from wrong without an error, as in a category that is all wrong, the
-likelihood grows for ever along them (Albert and Anderson, Biometrika 71, 1984); with collinear columns
-its maximum is not unique. Then each coefficient but the intercept gets a normal prior with mean 0 and
-standard deviation PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values
-and intervals are those of the posterior's normal approximation, and the method says so.
-"""
+Where some predictors tell right from wrong without an error, as in a category that is all wrong,
+the likelihood grows for ever along them (Albert and Anderson, Biometrika 71, 1984); with collinear
+columns its maximum is not unique. Then each coefficient but the intercept gets a normal prior with
+mean 0 and standard deviation PRIOR_SD, in logits for one standard deviation of a predictor.
+Covariances, p-values and intervals are those of the posterior's normal approximation, and the
+method says so."""
 
 import warnings
 from dataclasses import dataclass
@@ -36,8 +36,9 @@ class Estimates:
 
 
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
-    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique, else
-    penalised: "collinear" if the design's rank is too low, "separated" if no fit has settled."""
+    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique,
+    else penalised: "collinear" if the design's rank is too low, "separated" if no fit has
+    settled."""
     design = np.ascontiguousarray(columns)
     names = columns.columns
     triangle = np.linalg.qr(design, mode="r")
@@ -64,9 +65,9 @@ def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
     """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by
     Levenberg and Marquardt's method, and the negative Hessian there [column, column].
 
-    They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
-    (0: no prior). Raises RuntimeError if it does not converge, as columns without a prior may cause.
-    """
+    They are the mode under independent normal priors with mean 0 and variance 1 / precision
+    [column] (0: no prior). Raises RuntimeError if it does not converge, as columns without a prior
+    may cause."""
 
     def slope(b: Array) -> Array:
         residuals = expit(design @ b) - y
@@ -92,9 +93,9 @@ def log_likelihood(logits: Array, y: Array) -> float:
 
 
 def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
-    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
-    one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite estimate
-    would settle."""
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows
+    of one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite
+    estimate would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
     kind = "nonrobust"

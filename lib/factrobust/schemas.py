@@ -1,4 +1,5 @@
-"""The tables that modules give to each other. The schema of a table names, types and checks columns.
+"""The tables that modules give to each other. The schema of a table names, types and checks
+columns.
 
 "A table `schemas.Scores`" in a docstring means a table with these columns; it may have more.
 `schemas.Scores.validate(table)` checks one. data/columns.csv says what a column means in every
@@ -101,7 +102,8 @@ Questions = _table(
 _OBJECT = _column("text", "what the question is about")
 ContextQuestions = _table(
     "Questions that are asked with and without a context (part 4).",
-    "question_id category base_id attribute object question prefix answers right_answers popularity",
+    "question_id category base_id attribute object question prefix answers right_answers "
+    "popularity",
     unique=["question_id"],
     object=_OBJECT,
 )

@@ -6,8 +6,8 @@ bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, s
 interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
 sorted before anything is drawn, so that their order does not count.
 
-Without a row everything is NaN and n 0; with one fact low and high are NaN. Shares that are all 0 or
-all 1 have exact binomial bounds, with the groups as trials: no resample can show another value.
+Without a row everything is NaN and n 0; with one fact low and high are NaN. Shares that are all 0
+or all 1 have exact binomial bounds, with the groups as trials: no resample can show another value.
 """
 
 import functools
@@ -43,8 +43,9 @@ NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
-    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite. With
-    `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its own."""
+    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite.
+    With `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its
+    own."""
     (rows,), inverse = _sorted([values], groups)
     sums = np.bincount(inverse, weights=rows)
     sizes = np.bincount(inverse)
@@ -109,10 +110,10 @@ def paired_table(
 ) -> pd.DataFrame:
     """Compare the column `value` between two values of `column`, in each combination of `by`.
 
-    `df` has one row per `group` (fact) for each of the two; only facts that have both count. Returns
-    the columns of `by`, a column with the mean for each, and mean, low, high and n (facts) of the
-    second minus the first. With a `cluster`, whole clusters are drawn, and a last column counts them.
-    """
+    `df` has one row per `group` (fact) for each of the two; only facts that have both count.
+    Returns the columns of `by`, a column with the mean for each, and mean, low, high and n (facts)
+    of the second minus the first. With a `cluster`, whole clusters are drawn, and a last column
+    counts them."""
     rows = []
     for key, part in df.groupby(list(by), sort=False):
         # 1. The facts that have both values, side by side.
@@ -196,8 +197,8 @@ def statistic_table(
     n_boot: int = 2000,
     sort: bool = True,
 ) -> pd.DataFrame:
-    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters are
-    drawn, if a `cluster` is named."""
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters
+    are drawn, if a `cluster` is named."""
 
     def estimate(part: pd.DataFrame) -> Interval:
         arrays = [part[column] for column in columns]
@@ -284,7 +285,8 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row]."""
+    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials
+    [row]."""
     from scipy.special import betaincinv
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
@@ -383,8 +385,8 @@ def exact_share(values: pd.Series) -> Interval:
 
 
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-    """Share of rows, independent trials, where the column `value` is true in every combination of the
-    columns `by`: these, mean, low, high and n."""
+    """Share of rows, independent trials, where the column `value` is true in every combination of
+    the columns `by`: these, mean, low, high and n."""
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
@@ -439,8 +441,8 @@ def _sorted(
 def _bootstrap(
     statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
 ) -> Interval:
-    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by arrays
-    of up to `width` numbers per resample."""
+    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by
+    arrays of up to `width` numbers per resample."""
     if n == 0:
         return NOTHING
     estimate = float(statistic(np.ones((1, n)))[0])

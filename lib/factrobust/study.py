@@ -1,4 +1,5 @@
-"""What every notebook's start shares: parameters, models, input files, saving, means with intervals.
+"""What every notebook's start shares: parameters, models, input files, saving, means with
+intervals.
 
 A notebook's second cell hands its parameters over by name. The rooms have studies of their own
 (`decoding.Study`, ...), which load data, ask questions and mark answers.
@@ -27,7 +28,8 @@ Statistic = Callable[..., statistics.Array]
 
 
 def prepare_kernel() -> None:
-    """Set what all notebooks need of pandas, matplotlib and Jupyter; run once more, it changes nothing."""
+    """Set what all notebooks need of pandas, matplotlib and Jupyter; run once more, it changes
+    nothing."""
     style.setup()
     pd.set_option("display.max_colwidth", 90)
     if shell := get_ipython():
@@ -43,15 +45,15 @@ def _as_html(table: pd.DataFrame) -> str:
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves.
 
-    `models` are names, folders, files, hub ids or endpoints, as `load_model` takes them. `parameters`
-    are the notebook's, by name; one that is None was not given. A room's study has an argument for each
-    that it uses, and takes those of later cells as `other_parameters`. Answers are kept in `records`,
-    by default where `open_records` says. The input files are those that are read from now on.
+    `models` are names, folders, files, hub ids or endpoints, as `load_model` takes them.
+    `parameters` are the notebook's, by name; one that is None was not given. A room's study has an
+    argument for each that it uses, and takes those of later cells as `other_parameters`. Answers
+    are kept in `records`, by default where `open_records` says. The input files are those that are
+    read from now on.
 
-    Its estimates draw whole clusters of facts, `n_boot` times, a parameter; facts, where a table is split
-    by these clusters, or a study has none. Tables need a column `unit`; the clusters come from the
-    study's facts.
-    """
+    Its estimates draw whole clusters of facts, `n_boot` times, a parameter; facts, where a table is
+    split by these clusters, or a study has none. Tables need a column `unit`; the clusters come
+    from the study's facts."""
 
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
@@ -87,8 +89,8 @@ class Study:
     def means(
         self, table: Table, by: Columns, value: str | list[str], *, group: str | None = ""
     ) -> Table:
-        """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
-        intervals. n counts facts, or the values of another column `group`; rows for None."""
+        """`statistics.interval_table`: means of `value` in each combination of the columns `by`,
+        with intervals. n counts facts, or the values of another column `group`; rows for None."""
         return statistics.interval_table(
             self._complete(table),
             by,
@@ -171,7 +173,8 @@ class Study:
         return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
-        """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""
+        """`provenance.save_figure` with this study's provenance; returns the figure, to be
+        shown."""
         save_figure(fig, name, data, **self.about | other)
         return fig
 

@@ -1,13 +1,14 @@
 """When does a generated text state the right answer, and how alike are the texts of a group?
 
-Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it contains
-the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule of SQuAD's
-evaluation, without diacritics, and keeps what carries meaning ("1.5" is not 15, "C++" is not C).
+Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it
+contains the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule
+of SQuAD's evaluation, without diacritics, and keeps what carries meaning ("1.5" is not 15, "C++" is
+not C).
 
-A network, given as a function, tells how alike the texts of a group are: one float per group, [group],
-NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has no direction:
-here two empty texts are equal (similarity 1), and an empty and another share nothing (0).
-"""
+A network, given as a function, tells how alike the texts of a group are: one float per group,
+[group], NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has
+no direction: here two empty texts are equal (similarity 1), and an empty and another share nothing
+(0)."""
 
 import re
 import unicodedata
@@ -26,7 +27,8 @@ Groups = Sequence[Sequence[str]]
 ARTICLES = frozenset(("a", "an", "the"))
 # Letters that have no decomposition, or whose mark is left out in ordinary print (Russian ё).
 PLAIN = str.maketrans("øłđðıё", "olddiе") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
-# Vowel points of Hebrew and Arabic, which are seldom written, and what only changes how a sign looks.
+# Vowel points of Hebrew and Arabic, which are seldom written, and what only changes how a sign
+# looks.
 UNWRITTEN = re.compile(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670\u034f\u20e3\ufe00-\ufe0f]"
 )
@@ -62,8 +64,8 @@ NAMED = {"&": " and ", "%": " percent ", "♯": "#", "'": "", "⁄": " "}
 
 
 class _Signs(dict[int, str]):
-    """What `str.translate` makes of each character: a letter, digit or mark stays; a sign that counts
-    is a word; format characters vanish; all else separates."""
+    """What `str.translate` makes of each character: a letter, digit or mark stays; a sign that
+    counts is a word; format characters vanish; all else separates."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -87,20 +89,22 @@ _SIGNS = _Signs()
 
 @lru_cache(maxsize=100_000)
 def normalise(text: str) -> str:
-    """A text as it is compared: lower case, without diacritics, punctuation and articles, single spaces.
+    """A text as it is compared: lower case, without diacritics, punctuation and articles, single
+    spaces.
 
-    Letters. Marks over Latin and Greek letters go ("São" -> "sao"), those of other scripts stay, since
-    there they make other letters ("й", "が", Thai and Indic vowels), but for what is seldom written: the
-    points of Hebrew and Arabic, the stress of Cyrillic. Composed and decomposed forms are equal.
-    Where a script writes no spaces, each sign is a word; kana are cut where their kind changes.
+    Letters. Marks over Latin and Greek letters go ("São" -> "sao"), those of other scripts stay,
+    since there they make other letters ("й", "が", Thai and Indic vowels), but for what is seldom
+    written: the points of Hebrew and Arabic, the stress of Cyrillic. Composed and decomposed forms
+    are equal. Where a script writes no spaces, each sign is a word; kana are cut where their kind
+    changes.
 
-    Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567 and
-    1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
+    Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567
+    and 1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
 
-    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&" ("and"),
-    "°" and signs of relation are words. Apostrophes and full stops inside a word vanish ("U.S." -> "us"),
-    other marks separate ("Coca-Cola" -> "coca cola"). A text that is only articles or signs stays.
-    """
+    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&"
+    ("and"), "°" and signs of relation are words. Apostrophes and full stops inside a word vanish
+    ("U.S." -> "us"), other marks separate ("Coca-Cola" -> "coca cola"). A text that is only
+    articles or signs stays."""
     plain = text.casefold() if text.isascii() else _plain(text)
     plain = COMMA.sub("", plain)
     if "-" in plain or "–" in plain:
@@ -190,9 +194,9 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
 
 
 def places(text: str, answer: str) -> list[tuple[int, int]]:
-    """Where an answer stands in a text: beginning and end of each part of it that is the answer after
-    normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too). They do not
-    overlap."""
+    """Where an answer stands in a text: beginning and end of each part of it that is the answer
+    after normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too).
+    They do not overlap."""
     found = _spans(text, answer)
     without_possessives = POSSESSIVE.sub(" s", text)  # as many characters
     if without_possessives == text:
@@ -285,10 +289,9 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
     """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
 
     A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
-    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do not.
-    For all other pairs `same` tells. It is called once for all first clusters, once for all second
-    ones, and so on, with the distinct pairs of all groups, sorted.
-    """
+    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do
+    not. For all other pairs `same` tells. It is called once for all first clusters, once for all
+    second ones, and so on, with the distinct pairs of all groups, sorted."""
     stripped = [[text.strip() for text in texts] for texts in groups]
     cluster_of: list[dict[str, int]] = [{} for _ in stripped]  # by text
     left = [list(dict.fromkeys(texts)) for texts in stripped]  # the distinct ones without cluster
@@ -315,8 +318,8 @@ def _pair(one: str, other: str) -> tuple[str, str]:
 def _alike(
     groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]
 ) -> set[tuple[str, str]]:
-    """Which of the pairs of each group's first text and another one say the same. Pairs that are equal
-    after normalisation, or hold an empty text, are not asked about."""
+    """Which of the pairs of each group's first text and another one say the same. Pairs that are
+    equal after normalisation, or hold an empty text, are not asked about."""
     pairs = set()
     for texts in groups:
         for text in texts[1:]:
@@ -331,7 +334,8 @@ def _alike(
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
-    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes` [group]."""
+    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes`
+    [group]."""
     n = np.asarray(sizes)
     pairs = n * (n - 1.0)
     return np.where(n > 1, sums / np.maximum(pairs, 1.0), np.nan)

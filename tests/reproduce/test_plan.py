@@ -28,7 +28,8 @@ ASKED = 'models: list = ["small", "large"]\nn_questions: int = 9\n'
 
 @pytest.fixture
 def planned(root, write, monkeypatch):
-    """The calls of a profile, by notebook, model and operation, in a repository of two notebooks."""
+    """The calls of a profile, by notebook, model and operation, in a repository of two
+    notebooks."""
     write("1-part/1.1-a.ipynb", parameters=f"{ASKED}n_correct: int = 3\nn_incorrect: int = 1")
     write("1-part/1.2-b.ipynb", parameters=f"{ASKED}n_known: int = 5")
     monkeypatch.setattr(plan, "recorded", lambda: LAPTOP_CALLS)

@@ -108,11 +108,13 @@ class CausalLM(Model):
 
     @functools.cached_property
     def bos(self) -> list[int]:
-        """The special tokens that the tokenizer puts before every text (`tokens.before_every_text`)."""
+        """The special tokens that the tokenizer puts before every text
+        (`tokens.before_every_text`)."""
         return tokens.before_every_text(self.tokenizer)
 
     def _begin(self, prompt: str) -> list[int]:
-        """Those of them that come before this prompt: a tokenizer's chat template writes its own."""
+        """Those of them that come before this prompt: a tokenizer's chat template writes its
+        own."""
         chat = None if self.listed_chat else self.chat
         return [] if tokens.in_template(self.tokenizer, chat, prompt) else self.bos
 
@@ -151,7 +153,8 @@ class CausalLM(Model):
     def _along(
         self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
-        """Hidden states [place, width] before `answers`' tokens, and the place for each token in turn."""
+        """Hidden states [place, width] before `answers`' tokens, and the place for each token in
+        turn."""
         if isinstance(self.body, Plain):
             logits = []
             for row in answers:
@@ -179,8 +182,8 @@ class CausalLM(Model):
         answers: list[list[int]],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
-        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width] predicts
-        token k of all answers in turn."""
+        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width]
+        predicts token k of all answers in turn."""
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
         temperatures = settings.get("temperatures")
@@ -275,7 +278,8 @@ class CausalLM(Model):
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
-        """Whether an answer may end with this token. Few tokens end one, and this saves decoding."""
+        """Whether an answer may end with this token. Few tokens end one, and this saves
+        decoding."""
         text = self.tokenizer.decode([token])
         ends = token in self.end_ids or token in self._special.ends
         return ends or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
@@ -342,8 +346,8 @@ class CausalLM(Model):
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
-        """Rows of prompts (their numbers), and the tokens of each row with so many answers to each prompt,
-        each of that length."""
+        """Rows of prompts (their numbers), and the tokens of each row with so many answers to each
+        prompt, each of that length."""
         rows, sizes = rows_of(
             [unanswered(ids) for ids in prompts],
             len(prefix.ids),
@@ -353,13 +357,13 @@ class CausalLM(Model):
         return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
 
     def check_numbers(self, highest: torch.Tensor) -> None:
-        """ModelError where the highest logits of places are no numbers: NaN if one of a place is, infinite
-        if one overflowed or none is possible. Single impossible tokens are no fault."""
+        """ModelError where the highest logits of places are no numbers: NaN if one of a place is,
+        infinite if one overflowed or none is possible. Single impossible tokens are no fault."""
         if not highest.isfinite().all():
             raise ModelError(
-                f"{self.name}: the network's logits are not numbers (NaN or infinite), so that nothing "
-                "it says counts; its weights are damaged, or overflow in this dtype: fetch them anew, "
-                "or load it in float32"
+                f"{self.name}: the network's logits are not numbers (NaN or infinite), so that "
+                "nothing it says counts; its weights are damaged, or overflow in this dtype: fetch "
+                "them anew, or load it in float32"
             )
 
     def prefill(
@@ -368,7 +372,8 @@ class CausalLM(Model):
         prefix: SharedPrefix = NO_PREFIX,
         keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, tree.NextLevel]:
-        """Last hidden state of each prompt, [prompt, width], and the function for the next level."""
+        """Last hidden state of each prompt, [prompt, width], and the function for the next
+        level."""
         if isinstance(self.body, Plain):
             return self._prefill_plainly(prompts)
         # 1. Prompts that begin with the same tokens are read in one row.
@@ -424,8 +429,8 @@ class CausalLM(Model):
     def forced(
         self, rows: Sequence[tuple[list[int], list[list[int]]]], shared: int
     ) -> torch.Tensor:
-        """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and behind
-        each, in one batch whose rows all begin with `shared` tokens that are read before."""
+        """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and
+        behind each, in one batch whose rows all begin with `shared` tokens that are read before."""
         prefix = NO_PREFIX
         if shared:
             ids = rows[0][0][:shared]
@@ -440,8 +445,8 @@ class CausalLM(Model):
         return logits
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
-        """The first tokens that all answers of a job share, with their keys: the last job's, if its prefix
-        covers at least half of this one (jobs share their few-shot examples)."""
+        """The first tokens that all answers of a job share, with their keys: the last job's, if its
+        prefix covers at least half of this one (jobs share their few-shot examples)."""
         common = 0
         if answers:
             # The token before an answer predicts its first token, so it must be a new one.
@@ -491,16 +496,16 @@ class CausalLM(Model):
         size = self.body.config.vocab_size
         if largest >= size:
             raise ModelError(
-                f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
-                "score the ids that this model generated, or give the answers as texts"
+                f"{self.name}: {largest} is no token id of this model, whose vocabulary holds "
+                f"{size}; score the ids that this model generated, or give the answers as texts"
             )
         largest = max((max(ids, default=0) for ids in texts), default=0)
         rows = len(self.network.get_input_embeddings().weight)
         if largest >= rows:
             raise ModelError(
                 f"{self.name}: its tokenizer gives the token {largest} "
-                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding (it has "
-                f"{rows}); bring both from one place"
+                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding "
+                f"(it has {rows}); bring both from one place"
             )
         if any(self.verified <= length < longest for length in self.lengths):
             verify_longer(self, longest)
@@ -528,10 +533,10 @@ def unanswered(prompt: list[int]) -> Answer:
 def pack_answers(answers: list[Answer], shared: int) -> Row:
     """One row for some answers: a tree of their tokens, in which equal beginnings are one branch.
 
-    The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1, and
-    5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1
-    follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to several prompts.
-    """
+    The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1,
+    and 5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0:
+    8 and 1 follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to
+    several prompts."""
     new: list[int] = []
     positions, parents, predictors = [], [], []
     places: dict[tuple[int, int], int] = {}  # of a token after the place before it
@@ -561,8 +566,8 @@ def rows_of(
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
     Answers are taken in the order of their tokens. One joins the row before if its prompt is there
-    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first `cached`
-    ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
+    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first
+    `cached` ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
     """
     rows: list[list[int]] = []
     sizes: list[int] = []

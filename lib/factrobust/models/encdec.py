@@ -1,9 +1,8 @@
 """Encoder-decoder transformers (T5, Flan-T5, BART): the same four operations.
 
 The encoder reads a prompt once for all its answers, temperatures and samples. A T5 decoder takes no
-position ids. So the nodes of the tree of answers (see `tree`) are rows of a batch: each row has its own
-past, and its prompt's keys and values.
-"""
+position ids. So the nodes of the tree of answers (see `tree`) are rows of a batch: each row has its
+own past, and its prompt's keys and values."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +40,8 @@ class Encoded(NamedTuple):
 
 
 class EncoderDecoder(Body):
-    """A network's encoder, its decoder without the head, and the head. `begin` is its `beginning`."""
+    """A network's encoder, its decoder without the head, and the head. `begin` is its
+    `beginning`."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -55,7 +55,8 @@ class EncoderDecoder(Body):
         if strange:
             raise ModelError(f"{type(network).__name__} has {' and '.join(strange)}")
         self.begin = beginning(network)
-        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for it.
+        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
+        # it.
         self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
 
@@ -88,7 +89,8 @@ class EncoderDecoder(Body):
         return hidden
 
     def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
-        """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not change."""
+        """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not
+        change."""
         states = []
         for start in range(0, len(answers), ROWS):
             some = answers[start : start + ROWS]
@@ -106,8 +108,8 @@ class EncoderDecoder(Body):
 
 
 def beginning(network: Any) -> list[int]:
-    """The decoder's start token, and the first token if the model forces one (BART's <s>); ModelError
-    if no start is known."""
+    """The decoder's start token, and the first token if the model forces one (BART's <s>);
+    ModelError if no start is known."""
     generation = network.generation_config
     named = [
         getattr(generation, "decoder_start_token_id", None),
@@ -117,8 +119,8 @@ def beginning(network: Any) -> list[int]:
     known = [token for token in named if token is not None]
     if not known:
         raise ModelError(
-            f"{type(network).__name__} has no decoder start token, which cannot be asked here; use a "
-            "T5 or BART-like model whose configuration says how its decoder starts"
+            f"{type(network).__name__} has no decoder start token, which cannot be asked here; use "
+            "a T5 or BART-like model whose configuration says how its decoder starts"
         )
     forced = getattr(generation, "forced_bos_token_id", None)
     return known[:1] if forced is None else [known[0], forced]
@@ -127,11 +129,10 @@ def beginning(network: Any) -> list[int]:
 class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
-    The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's text,
-    tokenised separately: a separator is its first character. (T5's tokenizer drops a leading space and
-    has no newline: a stop string with a newline never ends an answer of T5.) The end token does not
-    count, as for decoder-only models, unless token ids end with it.
-    """
+    The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's
+    text, tokenised separately: a separator is its first character. (T5's tokenizer drops a leading
+    space and has no newline: a stop string with a newline never ends an answer of T5.) The end
+    token does not count, as for decoder-only models, unless token ids end with it."""
 
     def plain(self) -> Plain:
         return Plain(self.network, beginning(self.network))
@@ -166,8 +167,8 @@ class Seq2SeqLM(CausalLM):
     def _behind(
         self, rows: Sequence[tuple[list[int], list[list[int]]]]
     ) -> tuple[torch.Tensor, list[int]]:
-        """Hidden states [place, width] before the tokens of each prompt's answers, and the place for each
-        token in turn."""
+        """Hidden states [place, width] before the tokens of each prompt's answers, and the place
+        for each token in turn."""
         pairs = []  # the number of its prompt, and an answer
         for row, (_, answers) in enumerate(rows):
             pairs += [(row, ids) for ids in answers]

@@ -1,17 +1,18 @@
 """A model behind an OpenAI-compatible endpoint. A mapping says where it is and how it is asked.
 
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
-    {url: https://api.openai.com/v1, model: o4-mini, key_env: OPENAI_API_KEY, server: openai-reasoning, thinks: 2000}
+    {url: https://api.openai.com/v1, model: o4-mini, key_env: OPENAI_API_KEY,
+     server: openai-reasoning, thinks: 2000}
     {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, server: vllm}
 
 Where one writes a model's name, 'URL NAME' says the same, with settings behind it:
 'http://localhost:8000/v1 llama api=completions server=vllm'.
 
-Servers differ in what they can do. `server` names a kind of them (SERVERS), which decides what a request
-holds; `leave_out` drops options of it. Each answer lists those that are not sent (`Generation.refused`).
-Nothing is guessed from what a server says: what it refuses is an error that names these settings.
-Randomness is the server's: a seed goes with each request, which servers use as they like, and even
-greedy answers may depend on what else a server computes.
+Servers differ in what they can do. `server` names a kind of them (SERVERS), which decides what a
+request holds; `leave_out` drops options of it. Each answer lists those that are not sent
+(`Generation.refused`). Nothing is guessed from what a server says: what it refuses is an error that
+names these settings. Randomness is the server's: a seed goes with each request, which servers use
+as they like, and even greedy answers may depend on what else a server computes.
 
 A prompt that a server's filter refuses is an answer without text, marked as `filtered` and counted.
 """
@@ -42,8 +43,9 @@ LACKS = {
     "token_ids": "an endpoint tells tokens as texts and not as ids, which part 4 needs",
 }
 NO_SCORE = (
-    "this endpoint tells no log-probabilities of given answers, for which it takes api: completions "
-    "and a server that echoes prompts with theirs, such as vLLM; ask for answers or samples instead"
+    "this endpoint tells no log-probabilities of given answers, for which it takes api: "
+    "completions and a server that echoes prompts with theirs, such as vLLM; ask for answers or "
+    "samples instead"
 )
 TOP = 10  # alternatives kept at each position
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
@@ -52,8 +54,8 @@ WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_pen
 
 
 class Server(NamedTuple):
-    """What a kind of server takes: the name of a chat's limit, what asks for its whole distribution, the
-    options that it does not know, and how many alternatives it tells."""
+    """What a kind of server takes: the name of a chat's limit, what asks for its whole
+    distribution, the options that it does not know, and how many alternatives it tells."""
 
     limit: str = "max_tokens"
     wide: Mapping[str, Any] = MappingProxyType(WIDE)
@@ -118,10 +120,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     @property
     def fingerprint(self) -> str:
-        """The part of a record's key that stands for the model: URL, model, api and revision, and what
-        is said of its server.
-        Nobody can check the weights behind an endpoint. If a server may change what it serves under
-        a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`."""
+        """The part of a record's key that stands for the model: URL, model, api and revision, and
+        what is said of its server. Nobody can check the weights behind an endpoint. If a server may
+        change what it serves under a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or
+        change `revision`."""
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
@@ -162,8 +164,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
 
 def named_endpoint(text: str) -> dict[str, Any]:
-    """The mapping of 'URL NAME' with settings behind it ("api=completions"). Without `key_env` the key
-    is that of the variable KEY, if it is set. Wrong settings are found by `read_endpoint`."""
+    """The mapping of 'URL NAME' with settings behind it ("api=completions"). Without `key_env` the
+    key is that of the variable KEY, if it is set. Wrong settings are found by `read_endpoint`."""
     url, *words = text.split()
     model = words.pop(0) if words and "=" not in words[0] else "model"
     mapping: dict[str, Any] = {"url": url, "model": model}
@@ -178,7 +180,8 @@ def named_endpoint(text: str) -> dict[str, Any]:
 
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
-    """The settings of a mapping; ModelError, which repeats no value (it may be a key), for wrong ones."""
+    """The settings of a mapping; ModelError, which repeats no value (it may be a key), for wrong
+    ones."""
     try:
         return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
@@ -312,8 +315,8 @@ class EndpointModel(Model):
         )
 
     def _count(self, request: Any) -> None:
-        """Count an attempt before it is sent, without a key's header where there is no key; ModelError
-        if the budget is used up."""
+        """Count an attempt before it is sent, without a key's header where there is no key;
+        ModelError if the budget is used up."""
         if not self.endpoint.key_env:
             request.headers.pop("Authorization", None)
         with self._lock:
@@ -392,14 +395,16 @@ class EndpointModel(Model):
         message, _, prefix = call["prompt"].partition(TURN)
         if prefix:  # some servers would continue it, others not
             raise ModelError(
-                f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
-                f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"
+                f"{self.name}: no answer can be begun for a chat endpoint; ask in the format "
+                "'chat' or 'instruction', or 'prefix' with api: completions (asked: "
+                f"...{call['prompt'][-60:]!r})"
             )
         body["messages"] = [{"role": "user", "content": message}]
         return body
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """One sentence for what went wrong, raised where the error, which may hold the key, is no context."""
+        """One sentence for what went wrong, raised where the error, which may hold the key, is no
+        context."""
         if isinstance(error, ValidationError):
             [fault, *_] = error.errors(include_input=False, include_url=False)
             place = ".".join(map(str, fault["loc"]))
@@ -412,8 +417,8 @@ class EndpointModel(Model):
         if status in (400, 422):
             kinds = ", ".join(SERVERS)
             remedy = (
-                f"if it takes no such option, say which `server` it is ({kinds}) or `leave_out` the "
-                "option"
+                f"if it takes no such option, say which `server` it is ({kinds}) or `leave_out` "
+                "the option"
             )
         elif status == 401 and not self.endpoint.key_env:
             remedy = f"set {KEY}, or name the variable with the key (key_env)"
@@ -424,7 +429,8 @@ class EndpointModel(Model):
 
 # The options that openai's client knows by name; others go along as they are.
 TYPED = frozenset((
-    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n",
+    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p",
+    "n",
     "stop", "seed", "echo", "logprobs", "top_logprobs",
 ))  # fmt: skip
 
@@ -445,8 +451,8 @@ def _names_a_filter(error: Any) -> bool:
 
 
 def _with_its_status(response: Any) -> None:
-    """Give an answer of status 200 that holds an error, or no choices, the status of that error: then the
-    client asks again, as after any other of the kind."""
+    """Give an answer of status 200 that holds an error, or no choices, the status of that error:
+    then the client asks again, as after any other of the kind."""
     if response.status_code != 200:
         return
     response.read()
@@ -478,8 +484,8 @@ class Token(BaseModel):
 
     @property
     def parts(self) -> list[bytes | None]:
-        """Its bytes, with None in the place of those that are not told: parts of a letter, or all of a
-        token that is told by its number."""
+        """Its bytes, with None in the place of those that are not told: parts of a letter, or all
+        of a token that is told by its number."""
         found = BYTES.fullmatch(self.token)
         if found:
             return [bytes.fromhex(found[1].replace("\\x", ""))]
@@ -521,10 +527,9 @@ class Token(BaseModel):
 def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tokens of either of the two shapes that servers send, in the second one.
 
-    Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"], "token_logprobs":
-    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp have a list of tokens
-    as "content", each as `Token`.
-    """
+    Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"],
+    "token_logprobs": [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp
+    have a list of tokens as "content", each as `Token`."""
     content = logprobs.get("content")
     if content is not None:
         return content
@@ -563,8 +568,8 @@ class Choice(BaseModel):
         without_answer = not text and (reasoned or cut_off)
         if without_answer or (text and after_thought(text) is None):
             raise ValueError(
-                "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it off "
-                "at the server,"
+                "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it "
+                "off at the server,"
             )
         return {
             "index": choice.get("index") or 0,
@@ -581,9 +586,9 @@ class Choice(BaseModel):
         greedy: bool,
         chat: bool = False,
     ) -> Generation:
-        """The answer before the first stop string, after a thought and, in a chat, blank lines, with the
-        log-probabilities of its tokens; not of samples: some servers send those before the temperature,
-        others those after it. None where tokens do not add up to the answer."""
+        """The answer before the first stop string, after a thought and, in a chat, blank lines,
+        with the log-probabilities of its tokens; not of samples: some servers send those before the
+        temperature, others those after it. None where tokens do not add up to the answer."""
         # 1. Its text.
         begin = after_thought(self.text) or 0
         start = begin
@@ -658,9 +663,9 @@ def _fewest(reached: list[set[int]], goal: int) -> int | None:
 
 
 def _reached(tokens: Sequence[list[bytes | None]], data: bytes) -> list[set[int]]:
-    """The places of `data` that the first 0, 1, 2, ... tokens can reach, if the others go on from there. A
-    part of a letter that is not told is one to three bytes of letters beyond ASCII, a token that is not
-    told any bytes. White space before all may be missing in the data."""
+    """The places of `data` that the first 0, 1, 2, ... tokens can reach, if the others go on from
+    there. A part of a letter that is not told is one to three bytes of letters beyond ASCII, a
+    token that is not told any bytes. White space before all may be missing in the data."""
     # 1. What each token can reach from what the one before can.
     reached: list[set[int]] = [{0}]
     for parts in tokens:

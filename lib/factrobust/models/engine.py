@@ -32,10 +32,9 @@ FEW = 4  # batches; with fewer, one lane would mostly wait for the other
 class Rows(NamedTuple):
     """New tokens of each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
 
-    `seen` says which keys a new token sees: those of earlier calls, then the q new ones. Padding sees
-    only itself, so that its states are numbers, and no token sees it. `at` are the rows and the
-    columns of the tokens without padding.
-    """
+    `seen` says which keys a new token sees: those of earlier calls, then the q new ones. Padding
+    sees only itself, so that its states are numbers, and no token sees it. `at` are the rows and
+    the columns of the tokens without padding."""
 
     ids: torch.Tensor
     positions: torch.Tensor
@@ -45,8 +44,8 @@ class Rows(NamedTuple):
 
 class Body:
     """The network below its head, run with explicit masks; and its head. With `dense` the tokens of
-    all rows go through the layers as one row (on the CPU). ModelError for a network that masks cannot
-    control: one without position ids, or with other attention than full and sliding."""
+    all rows go through the layers as one row (on the CPU). ModelError for a network that masks
+    cannot control: one without position ids, or with other attention than full and sliding."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0
@@ -135,7 +134,8 @@ class Body:
         return full if self.kinds == {"full_attention"} else local
 
     def _added(self, mask: torch.Tensor) -> torch.Tensor:
-        """A mask that is added to an eager network's scores: the lowest number where nothing is seen."""
+        """A mask that is added to an eager network's scores: the lowest number where nothing is
+        seen."""
         dtype = self.network.dtype
         return (~mask).to(dtype) * torch.finfo(dtype).min
 
@@ -166,8 +166,8 @@ def check_in_memory(network: Any, name: str) -> None:
 
 
 def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor:
-    """Float32 logits [count, vocabulary] at the last places of one row, by the network's own forward
-    pass without masks, positions or cache."""
+    """Float32 logits [count, vocabulary] at the last places of one row, by the network's own
+    forward pass without masks, positions or cache."""
     options: dict[str, Any] = {}
     if "logits_to_keep" in inspect.signature(network.forward).parameters:
         options["logits_to_keep"] = count
@@ -189,8 +189,8 @@ def own_attention(network: Any) -> None:
 
 
 def exact_head(network: Any) -> None:
-    """Let a head of a smaller dtype give float32 logits. A bfloat16 logit of 20 is a multiple of 0.125:
-    different answers would tie."""
+    """Let a head of a smaller dtype give float32 logits. A bfloat16 logit of 20 is a multiple of
+    0.125: different answers would tie."""
     head = network.get_output_embeddings()
     if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
         network.set_output_embeddings(ExactLinear(head))
@@ -212,19 +212,22 @@ class Keys(DynamicCache):
         return super().update(key, value, layer_idx, *args, **kw)
 
     def select(self, rows: torch.Tensor, places: torch.Tensor) -> None:
-        """Replace the rows by the keys at `places` [new row, key] of the old `rows` [new row, 1]."""
+        """Replace the rows by the keys at `places` [new row, key] of the old `rows` [new row,
+        1]."""
         for layer in self.layers:
             layer.keys = layer.keys[rows, :, places].transpose(1, 2)
             layer.values = layer.values[rows, :, places].transpose(1, 2)
 
 
 def in_rows(heads: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
-    """What the heads have of tokens [1, head, token, width], in their rows: [row, head, q, width]."""
+    """What the heads have of tokens [1, head, token, width], in their rows: [row, head, q,
+    width]."""
     return spread(heads[0].transpose(0, 1), at, shape).transpose(1, 2)
 
 
 def spread(tokens: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
-    """Values of tokens [token, ...] at their places in rows of the `shape` [row, q]; 0 elsewhere."""
+    """Values of tokens [token, ...] at their places in rows of the `shape` [row, q]; 0
+    elsewhere."""
     rows = tokens.new_zeros(*shape, *tokens.shape[1:])
     rows[at] = tokens
     return rows
@@ -241,8 +244,8 @@ def attend(
     **other: Any,
 ) -> tuple[torch.Tensor, None]:
     """transformers' attention by torch, with queries [1, head, token, width] of the tokens at the
-    places `at` of the mask's rows [row, 1, q, kv], or of all. Heads that share keys are computed as one
-    head with more queries: no keys are copied."""
+    places `at` of the mask's rows [row, 1, q, kv], or of all. Heads that share keys are computed as
+    one head with more queries: no keys are copied."""
     if attention_mask is None:
         return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **other)
     rows, _, width, _ = attention_mask.shape
@@ -278,9 +281,9 @@ def in_batches(
     """Run items in batches of similar size, longest first, and yield the result of each batch.
 
     A batch is padded to its largest item and has at most `budget` tokens (`sizes`: tokens of each
-    item). One that does not fit into memory is halved, and so is an item that is a list; ModelError if
-    an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the threads.
-    """
+    item). One that does not fit into memory is halved, and so is an item that is a list; ModelError
+    if an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the
+    threads."""
 
     @torch.inference_mode()  # here, since a generator would leave it on in its caller
     def attempt(batch: list[Any]) -> Batch | None:
@@ -355,8 +358,9 @@ def out_of_memory(error: Exception) -> bool:
 
 
 def give_back() -> None:
-    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc keeps
-    for the next one does not fit: without this a notebook of many jobs grows to three times its need."""
+    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc
+    keeps for the next one does not fit: without this a notebook of many jobs grows to three times
+    its need."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim:  # only glibc has it
         trim(0)

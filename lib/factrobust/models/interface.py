@@ -1,8 +1,8 @@
 """What a language model is to this project: four operations, and the records of their results.
 
-A model answers a `Job` batch by batch, so that the record store can commit each batch as it arrives.
-The public methods check the input, run the job and put the results in the order of the prompts.
-"""
+A model answers a `Job` batch by batch, so that the record store can commit each batch as it
+arrives. The public methods check the input, run the job and put the results in the order of the
+prompts."""
 
 import json
 import operator
@@ -51,10 +51,9 @@ class Generation:
     Greedy answers have `top_logprobs`: at each position the ten likeliest (token, log-probability)
     pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
     each temperature t, and the `entropies` of the whole distribution at each position. Samples have
-    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options that
-    an endpoint's server does not take (see `endpoint.SERVERS`), and FILTERED where its filter let no
-    answer through.
-    """
+    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options
+    that an endpoint's server does not take (see `endpoint.SERVERS`), and FILTERED where its filter
+    let no answer through."""
 
     prompt: str
     text: str
@@ -162,11 +161,10 @@ class Model(ABC):
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
         `temperature` is one number for all prompts, or one for each. Equal prompts share their
-        computation, also at several temperatures. A sample depends on (seed, prompt, temperature, its
-        index) alone: other batches or processors almost never change a draw (none of 10,600).
+        computation, also at several temperatures. A sample depends on (seed, prompt, temperature,
+        its index) alone: other batches or processors almost never change a draw (none of 10,600).
         Temperature 0 is greedy (equation 2 of paper 1 in the limit). `top_k`, `top_p` and `min_p`
-        truncate (see `temper`).
-        """
+        truncate (see `temper`)."""
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
@@ -187,9 +185,9 @@ class Model(ABC):
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
         An answer is a text or a list of token ids. Prompt and text are tokenised together (but by
-        `Seq2SeqLM`). The answer's tokens are the smallest suffix that covers its characters (paper 2,
-        appendix D), so a token across the boundary counts. Token ids are put behind the prompt's.
-        """
+        `Seq2SeqLM`). The answer's tokens are the smallest suffix that covers its characters (paper
+        2, appendix D), so a token across the boundary counts. Token ids are put behind the
+        prompt's."""
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
@@ -213,10 +211,9 @@ class Model(ABC):
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
         Three options truncate the tempered distribution in the order of transformers' `generate`:
-        `top_k` keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum to
-        it, and of these `min_p` those with at least that share of the largest probability. The rest is
-        renormalised. An answer that needs a dropped token has log P = -inf.
-        """
+        `top_k` keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum
+        to it, and of these `min_p` those with at least that share of the largest probability. The
+        rest is renormalised. An answer that needs a dropped token has log P = -inf."""
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
         settings: dict[str, Any] = {"temperatures": grid}
@@ -232,8 +229,8 @@ class Model(ABC):
         return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
     def _checked(self, batches: Batches, needed: int) -> Batches:
-        """The same batches; ModelError if the first answer has nowhere as many alternatives as `needed`
-        (a server merges tokens whose texts are equal)."""
+        """The same batches; ModelError if the first answer has nowhere as many alternatives as
+        `needed` (a server merges tokens whose texts are equal)."""
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
                 if needed:
@@ -241,8 +238,8 @@ class Model(ABC):
                     if most is not None and most < needed:
                         raise ModelError(
                             f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
-                            f"position where {needed} are needed; take a model or server that tells "
-                            "them (top_logprobs)"
+                            f"position where {needed} are needed; take a model or server that "
+                            "tells them (top_logprobs)"
                         )
                     if most is not None:
                         needed = 0
@@ -250,8 +247,8 @@ class Model(ABC):
 
 
 class RecordedModel(Model):
-    """Answers from the store. For the first that is missing the model behind it is loaded: a run that
-    finds everything in the records needs no weights, no torch, no server and no key."""
+    """Answers from the store. For the first that is missing the model behind it is loaded: a run
+    that finds everything in the records needs no weights, no torch, no server and no key."""
 
     def __init__(self, records: Records, load: Callable[[], Model], **description: Any) -> None:
         super().__init__(**description)
@@ -300,8 +297,8 @@ def _most_alternatives(answers: Sequence[Generation]) -> int | None:
 
 @cache
 def wait_for_turn() -> FileLock | None:
-    """Of the notebooks that the runner runs side by side, one at a time loads models: they take all of
-    a machine. The lock is held until the notebook's process ends."""
+    """Of the notebooks that the runner runs side by side, one at a time loads models: they take all
+    of a machine. The lock is held until the notebook's process ends."""
     if not progress_file().parent.is_dir():
         return None
     BUILD.mkdir(exist_ok=True)

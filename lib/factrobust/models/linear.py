@@ -35,11 +35,11 @@ class ExactLinear(_LinearOf):
 class PackedLinear(_LinearOf):
     """A float32 layer on the CPU that packs its weight for oneDNN at its first use.
 
-    torch's float32 products on the CPU are MKL's, which on many processors (all of AMD's) does not use
-    the AVX-512 units. oneDNN does, with weights in its own layout: 2.5 times the speed for a layer, 3 to
-    4 times for the head (two cores, 8 to 64 rows), for inference only. Unless it `keeps` its weight,
-    since something else uses it, too, only the weight's shape and dtype stay: memory does not grow.
-    """
+    torch's float32 products on the CPU are MKL's, which on many processors (all of AMD's) does not
+    use the AVX-512 units. oneDNN does, with weights in its own layout: 2.5 times the speed for a
+    layer, 3 to 4 times for the head (two cores, 8 to 64 rows), for inference only. Unless it
+    `keeps` its weight, since something else uses it, too, only the weight's shape and dtype stay:
+    memory does not grow."""
 
     def __init__(self, layer: torch.nn.Linear, *, keeps: bool) -> None:
         super().__init__(layer)

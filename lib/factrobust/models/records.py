@@ -1,11 +1,11 @@
 """A store of model calls, so that none is computed twice.
 
-New results go to a working SQLite file, batch by batch. data/export_records.py writes those that the
-notebooks need to parquet files under data/records/, which are committed.
+New results go to a working SQLite file, batch by batch. data/export_records.py writes those that
+the notebooks need to parquet files under data/records/, which are committed.
 
 Three files hold results: the committed ones under data/records/; build/records/records.sqlite, with
-what these lack; and build/records/again.sqlite, with what a run that asks everything again was told.
-"""
+what these lack; and build/records/again.sqlite, with what a run that asks everything again was
+told."""
 
 import functools
 import hashlib
@@ -109,15 +109,15 @@ class Records:
         if missing and self._strict:
             first = f"{missing[0].operation} by {missing[0].model}"
             raise RecordsError(
-                f"The records in {self.base} lack {len(missing)} calls that this run needs (the first "
-                f"is a {first}), and this run may ask no model: run `make reproduce`, which asks "
-                "them, then `make records`."
+                f"The records in {self.base} lack {len(missing)} calls that this run needs (the "
+                f"first is a {first}), and this run may ask no model: run `make reproduce`, which "
+                "asks them, then `make records`."
             )
         return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
-        """Store a batch of values, none of them None, in one transaction; RecordsError if the file cannot
-        be written. A call that is stored already keeps its first value."""
+        """Store a batch of values, none of them None, in one transaction; RecordsError if the file
+        cannot be written. A call that is stored already keeps its first value."""
         assert self.path is not None  # a strict store raises for a missing call
         rows = []
         for call, value in zip(calls, values, strict=True):
@@ -127,8 +127,8 @@ class Records:
 
 
 def note_use(calls: Sequence[Call]) -> None:
-    """Append the keys of calls to the file FACTROBUST_USED, if that is set. The runner sets it: what a
-    notebook used up to its end is what `make records` exports for it."""
+    """Append the keys of calls to the file FACTROBUST_USED, if that is set. The runner sets it:
+    what a notebook used up to its end is what `make records` exports for it."""
     file = os.environ.get("FACTROBUST_USED")
     if file:
         keys = {key_of(call) for call in calls}
@@ -144,8 +144,8 @@ def keys_in(file: Path) -> set[bytes]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on a working file, which is created if there is none. An error undoes it, and nothing
-    stays open across a fork, a full disk or a killed cell."""
+    """A transaction on a working file, which is created if there is none. An error undoes it, and
+    nothing stays open across a fork, a full disk or a killed cell."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
@@ -177,10 +177,9 @@ def asked_again() -> Path:
 def open_records() -> Records:
     """The store that the environment variable FACTROBUST_RECORDS names.
 
-    Unset or "committed": the committed records first, then the working file. "fresh": only the working
-    file of a run that asks everything again. "replay": only the committed records. A process reads
-    these once.
-    """
+    Unset or "committed": the committed records first, then the working file. "fresh": only the
+    working file of a run that asks everything again. "replay": only the committed records. A
+    process reads these once."""
     return _shared(os.environ.get("FACTROBUST_RECORDS", "committed"), *places())
 
 
@@ -200,12 +199,11 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
     """The values of calls, batch by batch: first those in the store, then the missing ones.
 
     `compute` gets the positions of the missing calls, if there are any, equal calls once; without
-    records, of all. It yields positions with their values, batch by batch, in any order. Each batch is
-    stored before it is yielded, so that an interrupted run keeps it.
+    records, of all. It yields positions with their values, batch by batch, in any order. Each batch
+    is stored before it is yielded, so that an interrupted run keeps it.
 
-    Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"]) and
-    ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
-    """
+    Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"])
+    and ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"])."""
     # 1. What is stored.
     known = records.get(calls) if records else [None] * len(calls)
     found = [i for i, value in enumerate(known) if value is not None]
@@ -252,7 +250,8 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
 
 
 def progress_file() -> Path:
-    """Where a notebook that the runner runs tells what it is at; elsewhere its folder does not exist."""
+    """Where a notebook that the runner runs tells what it is at; elsewhere its folder does not
+    exist."""
     return Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
 
 
@@ -264,8 +263,9 @@ def tell(what: str) -> None:
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
-    notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
+    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the
+    runner's notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner
+    shows."""
     if progress_file().parent.is_dir():
         yield _told(label, total)
         return
@@ -275,11 +275,11 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
 
 
 def _told(label: str, total: int) -> Callable[[int], None]:
-    """An `advance(n)` that tells how far the work is, and from its second step on how long it will take.
+    """An `advance(n)` that tells how far the work is, and from its second step on how long it will
+    take.
 
-    What comes before the end of the first step is left out of the forecast: answers from the records
-    take no time, and the first batch waits until the model is loaded.
-    """
+    What comes before the end of the first step is left out of the forecast: answers from the
+    records take no time, and the first batch waits until the model is loaded."""
     done = 0
     first: tuple[int, float] | None = None  # what was done at the end of the first step, and when
     tell(f"{label}: 0 of {total:,}")
@@ -304,7 +304,8 @@ def _told(label: str, total: int) -> Callable[[int], None]:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """A folder's index: for each of the `files` its model, operation, number of calls and SHA-256."""
+    """A folder's index: for each of the `files` its model, operation, number of calls and
+    SHA-256."""
     file = folder / INDEX
     if not file.is_file():
         return {"schema": SCHEMA, "files": {}}
@@ -347,16 +348,17 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A float32
-    is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other double in
-    full with a capital E (1.1E0)."""
+    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A
+    float32 is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other
+    double in full with a capital E (1.1E0)."""
     with np.errstate(over="ignore"):  # a double beyond float32 is tried as one
         return _text(value)
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few notebooks
-    read: the last field of an object, if it is `top_logprobs`, is decoded when it is first read."""
+    """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few
+    notebooks read: the last field of an object, if it is `top_logprobs`, is decoded when it is
+    first read."""
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
     if not mark or not text.startswith("{"):
         return _DECODER.decode(text)
@@ -366,8 +368,8 @@ def decode(text: str) -> Any:
 
 
 class LazyAlternatives(Sequence[Any]):
-    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first read.
-    It equals the list that it stands for, and a slice of it is a list."""
+    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first
+    read. It equals the list that it stands for, and a slice of it is a list."""
 
     def __init__(self, text: str) -> None:
         self._text = text

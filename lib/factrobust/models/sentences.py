@@ -55,7 +55,8 @@ class Judge:
 
 
 def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
-    """The mean of the last layer's states over each text's tokens, without padding, [text, hidden]."""
+    """The mean of the last layer's states over each text's tokens, without padding, [text,
+    hidden]."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
@@ -120,8 +121,8 @@ class Encoder(Judge):
 
     @cached_property
     def network(self) -> tuple[Any, Any]:
-        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its vectors
-        are not means of the last layer's states."""
+        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its
+        vectors are not means of the last layer's states."""
         from transformers import AutoModel, AutoTokenizer
 
         where, options = self._place

@@ -9,7 +9,8 @@ from factrobust.models.interface import ModelError
 
 
 def before_every_text(tokenizer: Any) -> list[int]:
-    """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and <sop>."""
+    """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and
+    <sop>."""
     plain = tokenizer("a", add_special_tokens=False).input_ids
     whole = tokenizer("a").input_ids
     for start in range(len(whole)):
@@ -27,7 +28,8 @@ def in_template(tokenizer: Any, chat: tuple[str, str] | None, prompt: str) -> bo
 
 
 def encode(tokenizer: Any, text: str, *, bos: Sequence[int]) -> list[int]:
-    """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its own."""
+    """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its
+    own."""
     return _with_bos(tokenizer(text, add_special_tokens=False).input_ids, bos)
 
 
@@ -41,7 +43,8 @@ def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
 def encode_pair(
     tokenizer: Any, prompt: str, answer: str | list[int], *, bos: Sequence[int]
 ) -> tuple[list[int], int]:
-    """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`)."""
+    """Token ids of prompt + answer, and the place of the answer's first token (see
+    `Model.score`)."""
     if isinstance(answer, str):
         found = tokenizer(prompt + answer, add_special_tokens=False, return_offsets_mapping=True)
         ids = _with_bos(found.input_ids, bos)
@@ -60,7 +63,8 @@ def encode_pair(
 
 
 def encode_source(tokenizer: Any, prompt: str) -> list[int]:
-    """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each once."""
+    """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each
+    once."""
     ids = list(tokenizer(prompt).input_ids)
     special = set(tokenizer.all_special_ids)
     while len(ids) > 1 and ids[-1] == ids[-2] and ids[-1] in special:  # the text had it, too
@@ -77,8 +81,8 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
     ids = list(tokenizer(text_target=answer, add_special_tokens=False).input_ids)
     if not ids:
         raise ModelError(
-            f"the answer {answer!r} has no tokens under this model's tokenizer; leave such questions "
-            "out before scoring"
+            f"the answer {answer!r} has no tokens under this model's tokenizer; leave such "
+            "questions out before scoring"
         )
     return ids
 
@@ -100,8 +104,8 @@ THOUGHT = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
 
 
 def after_thought(text: str, prompt: str = "") -> int | None:
-    """Where a generated text goes on after its thought: 0 if it has none, None if that has not ended. Its
-    first mark may stand at the end of the `prompt`."""
+    """Where a generated text goes on after its thought: 0 if it has none, None if that has not
+    ended. Its first mark may stand at the end of the `prompt`."""
     closed = [found.end() for found in CLOSED.finditer(text)]
     if closed:
         return closed[-1]
@@ -124,8 +128,8 @@ NONE_SPECIAL = Special()
 
 
 def special(tokenizer: Any) -> Special:
-    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may end
-    its turn with one that nobody calls its end token."""
+    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may
+    end its turn with one that nobody calls its end token."""
     texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
     for token_id, token in tokenizer.added_tokens_decoder.items():
         if token.special:
@@ -141,9 +145,9 @@ def continuation(
     generated: Sequence[int],
     marks: Mapping[int, str] = NONE_SPECIAL.marks,
 ) -> str:
-    """The text of the `generated` tokens after the prompt's `last` token. Both are decoded together,
-    because some decoders drop a space at the start of a text. Special tokens have no text, but for
-    the `marks`."""
+    """The text of the `generated` tokens after the prompt's `last` token. Both are decoded
+    together, because some decoders drop a space at the start of a text. Special tokens have no
+    text, but for the `marks`."""
     marked = [n for n, token in enumerate(generated) if token in marks] if marks else []
     if marked:
         n = marked[0]
@@ -165,8 +169,8 @@ def continuation(
 
 
 def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
-    """`text` before its first stop string and the space in front of it; None if there is no such. With
-    `skip_blank` none counts before something other than white space."""
+    """`text` before its first stop string and the space in front of it; None if there is no such.
+    With `skip_blank` none counts before something other than white space."""
     start = len(text) - len(text.lstrip()) if skip_blank else 0
     places = [text.find(string, start) for string in stop]
     found = [place for place in places if place >= 0]

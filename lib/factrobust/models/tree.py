@@ -1,9 +1,8 @@
 """Greedy decoding and sampling over a tree of prefixes.
 
-Each distinct prefix of the samples of a prompt is a node. A level of the tree is one forward pass, in
-which every node sees the prompt and its own ancestors. Samples in a node share its logits, at any
-temperature.
-"""
+Each distinct prefix of the samples of a prompt is a node. A level of the tree is one forward pass,
+in which every node sees the prompt and its own ancestors. Samples in a node share its logits, at
+any temperature."""
 
 import hashlib
 import math
@@ -18,7 +17,8 @@ from factrobust.draws import sample_key
 
 EPSILON = 1e-4  # lowest temperature (equation 2 of paper 1)
 TOP = 10  # alternatives kept at each position of a greedy answer
-# exp(x) is computed as 2 ** (x log2 e): torch's float32 exp2 takes a quarter of the time of its exp.
+# exp(x) is computed as 2 ** (x log2 e): torch's float32 exp2 takes a quarter of the time of its
+# exp.
 LOG2E = math.log2(math.e)
 LOWEST = -125.5  # below it float32 exp2 gives denormal numbers, which take ten times as long
 CUTS = ("top_k", "top_p", "min_p")  # the ways to truncate, in their order
@@ -31,8 +31,8 @@ NOTHING = -20.0  # log of a term (2e-9) that a sum of at least 1 can do without
 HALVINGS = 24  # random numbers a token, enough for a vocabulary of 2 ** 24
 NO_NUMBERS = np.empty((0, HALVINGS))  # for a greedy answer
 
-# The hidden states [node, width] of the next level's nodes. Arguments: the parent of each node in the
-# level before (ascending), and its token.
+# The hidden states [node, width] of the next level's nodes. Arguments: the parent of each node in
+# the level before (ascending), and its token.
 NextLevel = Callable[[list[int], list[int]], torch.Tensor]
 
 
@@ -91,14 +91,13 @@ def decode(
 ) -> None:
     """Extend the streams of each prompt, in place, until they end.
 
-    `hidden` [prompt, width] are the last hidden states of the prompts. `head` gives the logits of at
-    most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete. `check` is given the
-    highest logits of nodes, and raises an error for what is no number.
+    `hidden` [prompt, width] are the last hidden states of the prompts. `head` gives the logits of
+    at most `chunk` of them. `ended(prompt, ids)` says whether an answer is complete. `check` is
+    given the highest logits of nodes, and raises an error for what is no number.
 
-    Example: three streams of one prompt draw " a", " a" and " b". One forward pass gives level 1 with
-    two nodes: " a" with two streams, and " b". If " a" is followed by " x" and " y", and " b" by the
-    end, level 2 has the nodes " a x" and " a y".
-    """
+    Example: three streams of one prompt draw " a", " a" and " b". One forward pass gives level 1
+    with two nodes: " a" with two streams, and " b". If " a" is followed by " x" and " y", and " b"
+    by the end, level 2 has the nodes " a x" and " a y"."""
     nodes = list(enumerate(streams))  # (prompt, its streams that share this prefix)
     last = settings["max_new_tokens"] - 1
     for level in range(settings["max_new_tokens"]):
@@ -136,8 +135,8 @@ def _pick(
 ) -> None:
     """Append one token, with its log-probabilities, to each stream of `groups` [node].
 
-    `logits` are [node, vocabulary]. Sums are float64: a quarter of a million float32 terms lose digits.
-    """
+    `logits` are [node, vocabulary]. Sums are float64: a quarter of a million float32 terms lose
+    digits."""
     highest = logits.amax(dim=-1, keepdim=True)
     check(highest)
     logits -= highest
@@ -199,7 +198,8 @@ def _sampled(
     cut: torch.Tensor, t: float, level: int, groups: list[list[Stream]]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A token drawn for each stream of `groups` [node], and its log-probability at temperature t,
-    both [node, stream]. `cut` [node, vocabulary] are logits, minus infinity where they are cut off."""
+    both [node, stream]. `cut` [node, vocabulary] are logits, minus infinity where they are cut
+    off."""
     mass = weights(cut, t)
     before = sums_before(mass)
     most = max(len(group) for group in groups)
@@ -217,8 +217,8 @@ def _append(
     logprobs: torch.Tensor,
     tempered: torch.Tensor,
 ) -> None:
-    """Write the tokens and their log-probabilities [node, stream] to the streams of `groups` [node].
-    With one column, as for greedy answers, all streams of a node get the same."""
+    """Write the tokens and their log-probabilities [node, stream] to the streams of `groups`
+    [node]. With one column, as for greedy answers, all streams of a node get the same."""
     rows = zip(groups, drawn.tolist(), logprobs.tolist(), tempered.tolist(), strict=True)
     for group, ids, row_logprobs, row_tempered in rows:
         for k, stream in enumerate(group):
@@ -241,8 +241,8 @@ class Best(NamedTuple):
 
 
 def likeliest(logits: torch.Tensor, k: int) -> Best:
-    """The `k` likeliest tokens of each row of `logits` [row, vocabulary]. Where logits tie the lowest
-    token id comes first, as in argmax and so in transformers' greedy decoding."""
+    """The `k` likeliest tokens of each row of `logits` [row, vocabulary]. Where logits tie the
+    lowest token id comes first, as in argmax and so in transformers' greedy decoding."""
     if k == 1:
         first = logits.argmax(dim=-1, keepdim=True)
         return Best(logits.gather(1, first), first)
@@ -348,9 +348,9 @@ def floors(
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
-    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in descending
-    order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the last one stay.
-    """
+    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in
+    descending order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the
+    last one stay."""
     shape = (len(shifted), len(temperatures))
     low = torch.full(shape, -torch.inf, device=shifted.device)
     if "top_k" in cuts:
@@ -405,9 +405,9 @@ def log_norms(
 ) -> torch.Tensor:
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
 
-    `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row, temperature]
-    (see `floors`), smaller logits do not count. Sums within blocks are float32, over blocks float64.
-    """
+    `shifted` are logits minus their maximum, float32 [row, vocabulary]. With `low` [row,
+    temperature] (see `floors`), smaller logits do not count. Sums within blocks are float32, over
+    blocks float64."""
     if shifted.shape[1] < 4 * BINS:
         return _norms(shifted, temperatures, low)
     if low is None:
@@ -445,7 +445,8 @@ def _norms(
 
 
 class Bins(NamedTuple):
-    """Tokens in bins by their logit, each [row, bin]: how many, their mean logit and its variance."""
+    """Tokens in bins by their logit, each [row, bin]: how many, their mean logit and its
+    variance."""
 
     tokens: torch.Tensor
     mean: torch.Tensor
@@ -453,9 +454,9 @@ class Bins(NamedTuple):
 
 
 def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
-    """The tokens of `shifted` [row, vocabulary] from `highest` [row, 1] down, in BINS of equal width.
-    Bin 0 is for what is above `highest`, with which bin 1 begins. Sums within a bin are of places in
-    it, from 0 to 1, which lose no digits."""
+    """The tokens of `shifted` [row, vocabulary] from `highest` [row, 1] down, in BINS of equal
+    width. Bin 0 is for what is above `highest`, with which bin 1 begins. Sums within a bin are of
+    places in it, from 0 to 1, which lose no digits."""
     device = shifted.device
     span = highest - shifted.amin(dim=-1, keepdim=True)
     scale = (BINS - 1) / span.clamp(min=1e-6)  # bins a nat
@@ -476,9 +477,9 @@ def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
 def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
     """`log_norms` at many temperatures, in the time of a few.
 
-    The STEP likeliest tokens count one by one. Others are put into BINS by their logits, and n tokens of
-    a bin with mean m and variance v count as n exp(m / t) (1 + v / 2 t^2): Taylor's series to second order.
-    """
+    The STEP likeliest tokens count one by one. Others are put into BINS by their logits, and n
+    tokens of a bin with mean m and variance v count as n exp(m / t) (1 + v / 2 t^2): Taylor's
+    series to second order."""
     top = torch.topk(shifted, STEP).values
     last = top[:, -1:]
     bins = _bins(shifted, last)

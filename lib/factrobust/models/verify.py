@@ -3,8 +3,8 @@
 Batches with padding, branches, a shared prefix and explicit masks are right for most architectures.
 Some count places in the batch instead of positions, pass no masks on, or turn their keys by other
 angles when a row is long. So a few short rows are compared when a model is loaded, and a longer one
-before the first job that exceeds a length of the configuration (a window, the length of the training).
-"""
+before the first job that exceeds a length of the configuration (a window, the length of the
+training)."""
 
 import re
 import sys
@@ -41,8 +41,9 @@ Way = Callable[[Any, list[Row]], torch.Tensor]
 
 
 def verify(model: Any) -> None:
-    """Compare the ways to ask a model that was just loaded, and leave it with the fastest right one.
-    ModelError for a network that does not run, whose logits are no numbers, or that looks ahead."""
+    """Compare the ways to ask a model that was just loaded, and leave it with the fastest right
+    one. ModelError for a network that does not run, whose logits are no numbers, or that looks
+    ahead."""
     plain = model.plain()
     model.body = plain
     rows = rows_of(model, LENGTH)
@@ -92,8 +93,8 @@ def _lengths(fields: dict[str, Any]) -> Iterator[int]:
 
 
 def rows_of(model: Any, length: int) -> list[Row]:
-    """A long prompt with two answers, of `length` tokens or few more, and a short one that begins with
-    the same tokens."""
+    """A long prompt with two answers, of `length` tokens or few more, and a short one that begins
+    with the same tokens."""
     config = model.body.config
     # 1. The two answers differ in length, and both shall lie on the same side of each of these.
     lengths = lengths_of(config)
@@ -123,8 +124,8 @@ def rows_of(model: Any, length: int) -> list[Row]:
 
 @torch.inference_mode()
 def by_own_passes(model: Any, rows: list[Row]) -> torch.Tensor:
-    """Log-probabilities by the network's own passes, a row each. ModelError where it gives none, and for
-    a network whose predictions change with the tokens behind them."""
+    """Log-probabilities by the network's own passes, a row each. ModelError where it gives none,
+    and for a network whose predictions change with the tokens behind them."""
     kind = type(model.network).__name__
     pairs = _pairs(rows)
     try:
@@ -147,8 +148,9 @@ def by_own_passes(model: Any, rows: list[Row]) -> torch.Tensor:
         answers.append(along[-len(answer) - 1 :])
     if _gap(prompts[0], prompts[1]) > _rounding(model):
         raise ModelError(
-            f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that an "
-            "answer would foretell itself; take a causal model, or set is_decoder in its config.json"
+            f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that "
+            "an answer would foretell itself; take a causal model, or set is_decoder in its "
+            "config.json"
         )
     return torch.cat(answers)
 

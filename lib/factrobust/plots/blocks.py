@@ -1,8 +1,8 @@
-"""What the figures are built of: panels, and in them lines, bars, rows of points and stacked shares.
+"""What the figures are built of: panels, and in them lines, bars, rows of points and stacked
+shares.
 
-Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws no
-interval, and further columns do no harm.
-"""
+Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws
+no interval, and further columns do no harm."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +38,8 @@ def check(table: pd.DataFrame, *keys: str | None) -> None:
         row = repeated.iloc[0]
         which = ", ".join(f"{key} {row[key]}" for key in columns)
         raise ValueError(
-            f"The figure's table has several rows for {which}: keep one of them, for example that of "
-            "one prompt format."
+            f"The figure's table has several rows for {which}: keep one of them, for example that "
+            "of one prompt format."
         )
 
 
@@ -58,11 +58,10 @@ def panels(
     """A figure with a panel each value of the column `by`; all share their axes, unless `sharex` or
     `sharey` says not.
 
-    Models stand three in a row, four of them two in a row, anything else side by side. A panel is called
-    by its value, and if `what` is counted, such as "facts", by the n of its models below. `labels` are
-    those of x and y, `shares` the axes that show shares, such as "xy", and `height` is a row's, in
-    inches.
-    """
+    Models stand three in a row, four of them two in a row, anything else side by side. A panel is
+    called by its value, and if `what` is counted, such as "facts", by the n of its models below.
+    `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and `height` is
+    a row's, in inches."""
     check(table)
     # 1. Rows and columns of panels.
     values = [None] if by is None else style.ordered(table[by])
@@ -118,9 +117,9 @@ def curves(
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with `bars`
-    as bars, so far aside of each other that none is hidden. Dashed: `at`. `extra` are further entries
-    of the legend, `options` as `panels` takes them."""
+    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with
+    `bars` as bars, so far aside of each other that none is hidden. Dashed: `at`. `extra` are
+    further entries of the legend, `options` as `panels` takes them."""
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
@@ -161,11 +160,10 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `rows` may be a mapping of values to their names; else rows are named by their values, with the n
-    of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
+    `rows` may be a mapping of values to their names; else rows are named by their values, with the
+    n of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
     `legend_n`. Each value of `by` has its own of `looks`, or else that of `looks_of`; `options` as
-    `panels` takes them.
-    """
+    `panels` takes them."""
     check(table, by, column, panel)
     alone = column == by  # a row is a series
     # 1. Rows and their names.
@@ -218,8 +216,8 @@ def dots(
     elinewidth: float | None = 0.7,
     **changed: Any,
 ) -> None:
-    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`. Where a
-    column `hollow` says so, they are white inside; `changed` as Axes.errorbar takes them."""
+    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`. Where
+    a column `hollow` says so, they are white inside; `changed` as Axes.errorbar takes them."""
     table = table.assign(at=at, hollow=table.get("hollow", False))
     for value, look in looks.items():
         for hollow, part in table[table[by] == value].groupby("hollow"):
@@ -274,9 +272,9 @@ def stacks(
     panel: str | None = None,
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A bar in each of `rows`, values of `column` with `names`, stacked from the left: the column share
-    of each `by`, in the order of `fills`. Shares with room for it are written in. A panel each value
-    of `panel`; `options` as `panels` takes them."""
+    """A bar in each of `rows`, values of `column` with `names`, stacked from the left: the column
+    share of each `by`, in the order of `fills`. Shares with room for it are written in. A panel
+    each value of `panel`; `options` as `panels` takes them."""
     fig, parts = panels(table, panel, **options)
     for axis, part in parts:
         share = part.pivot(index=column, columns=by, values="share")
@@ -313,8 +311,8 @@ def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
 
 
 def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure, Panels]:
-    """A figure of facts, those of a model in a panel with their number and how many are undefined, and
-    the rows that are drawn; `options` as `panels` takes them."""
+    """A figure of facts, those of a model in a panel with their number and how many are undefined,
+    and the rows that are drawn; `options` as `panels` takes them."""
     check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
@@ -367,7 +365,8 @@ def patches(fills: Colours) -> list[Any]:
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
-    """The figure with a legend above its panels, which makes it higher by what exceeds half an inch."""
+    """The figure with a legend above its panels, which makes it higher by what exceeds half an
+    inch."""
     longest = max(len(handle.get_label()) for handle in handles)
     entry = 0.062 * longest + 0.55  # inches
     fitting = max(1, int(fig.get_figwidth() // entry))

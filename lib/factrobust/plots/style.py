@@ -116,9 +116,9 @@ def setup() -> None:
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by name.
-    Others get one from a checksum of the name, never an embedded model's, or the next free one
-    where two of a figure would share it. Beyond seven colours repeat, with another marker."""
+    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by
+    name. Others get one from a checksum of the name, never an embedded model's, or the next free
+    one where two of a figure would share it. Beyond seven colours repeat, with another marker."""
     fixed = SIZES | WORLD
     order = (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD)
     names = in_order(sorted(set(models)), order)
@@ -138,8 +138,8 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
 
 
 def _free_slot(name: str, taken: set[int]) -> int:
-    """The number of a look that is not taken: from a checksum of the name on, then from the first that
-    repeats a colour on."""
+    """The number of a look that is not taken: from a checksum of the name on, then from the first
+    that repeats a colour on."""
     free = len(COLOURS) - EMBEDDED
     start = zlib.crc32(name.encode())
     for k in range(free):
@@ -172,7 +172,8 @@ def ordered(column: pd.Series) -> list[Any]:
 
 
 def model_name(model: str) -> str:
-    """How a model is called in a figure: without owner or folders; behind an endpoint "name @host"."""
+    """How a model is called in a figure: without owner or folders; behind an endpoint "name
+    @host"."""
     if "://" in model:
         url, *words = model.split()
         return f"{model_name(words[0]) if words else 'model'} @{urlsplit(url).hostname}"
@@ -247,8 +248,8 @@ def shares(axis: Axes, which: str = "y") -> None:
 def grid(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot, which
-    would show it a second time in a notebook."""
+    """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot,
+    which would show it a second time in a notebook."""
     fig = Figure(figsize=(width, height))
     return fig, fig.subplots(rows, columns, squeeze=False, **options)
 
@@ -264,4 +265,3 @@ def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
     palette = picture.quantize(255, dither=Image.Dither.NONE)
     palette.save(reduced, format="png")
     return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}
-

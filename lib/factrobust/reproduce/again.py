@@ -1,8 +1,7 @@
 """Are the recorded answers what the models say? A random sample of them is asked again.
 
-Everything that determines an answer is in its record, so any record can be asked again by itself. The
-sample is drawn by notebook, model and operation: of each, the same share.
-"""
+Everything that determines an answer is in its record, so any record can be asked again by itself.
+The sample is drawn by notebook, model and operation: of each, the same share."""
 
 import gc
 import itertools
@@ -33,10 +32,10 @@ from factrobust.models.records import (
 from factrobust.models.sentences import MINILM, Encoder
 from factrobust.together.damage import Damage, apply
 
-# Another kind of processor adds the same numbers in another order. With all answers asked again on one
-# without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by at most
-# 0.004 (at t = 0.01, which multiplies what the logits moved by a hundred). A hundredth is above these
-# and still means that a probability is the same to one per cent.
+# Another kind of processor adds the same numbers in another order. With all answers asked again on
+# one without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by
+# at most 0.004 (at t = 0.01, which multiplies what the logits moved by a hundred). A hundredth is
+# above these and still means that a probability is the same to one per cent.
 TOLERANCE = 0.01
 SAME = ("equal", "close", "near tie")
 # Operations that train a network first: one question of them costs as much as all.
@@ -73,9 +72,8 @@ class Compared(NamedTuple):
 def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> list[Recorded]:
     """A random sample of the committed answers in `folder` that these notebooks use.
 
-    Of each notebook, model and operation the same share is drawn, rounded up. An answer that several
-    notebooks use belongs to the first of them. Equal seeds draw the same.
-    """
+    Of each notebook, model and operation the same share is drawn, rounded up. An answer that
+    several notebooks use belongs to the first of them. Equal seeds draw the same."""
     files = read_index(folder)["files"]
     # 1. Where the answers of each notebook, model and operation are.
     strata: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
@@ -134,8 +132,8 @@ def name_of(fingerprint: str) -> str:
 
 
 def load(fingerprint: str) -> Model | Encoder:
-    """The model of a fingerprint, such as "sha256:a5fd3b62230aa5ec float32 round 4". ModelError if it
-    cannot be had here."""
+    """The model of a fingerprint, such as "sha256:a5fd3b62230aa5ec float32 round 4". ModelError if
+    it cannot be had here."""
     if fingerprint == Encoder().fingerprint:
         return Encoder()
     identity, dtype, *changed = fingerprint.split()
@@ -195,8 +193,8 @@ def ask_again(
 
 
 class Progress:
-    """Tells `show` every SHOW_SECONDS how many of the `wanted` answers were given, and how long the rest
-    takes. The time to load models is left out of that."""
+    """Tells `show` every SHOW_SECONDS how many of the `wanted` answers were given, and how long the
+    rest takes. The time to load models is left out of that."""
 
     def __init__(self, show: Callable[[str], None], wanted: Sequence[Recorded]) -> None:
         self.show = show
@@ -227,8 +225,8 @@ class Progress:
 
 
 def _work(recorded: Recorded) -> float:
-    """About what an answer costs: the model's parameters, and some for each token that has nothing to do
-    with them, times the characters that are read and written."""
+    """About what an answer costs: the model's parameters, and some for each token that has nothing
+    to do with them, times the characters that are read and written."""
     name = names_of_models().get(recorded.call.model.split()[0], "")
     settings = read_settings(FILE).get(name)
     parameters = settings.parameters if settings else 0
@@ -347,22 +345,22 @@ def summary(compared: list[Compared], total: int) -> list[str]:
     same = sum(counts[verdict] for verdict in SAME)
     largest = max((each.difference for each in compared if each.verdict == "close"), default=0.0)
     lines = [
-        f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the same: "
-        f"{counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "
+        f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the "
+        f"same: {counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "
         f"log-probability (the largest difference is {largest:.2g}), {counts['near tie']:,} near "
         "ties that rounding turned."
     ]
     if same == len(compared) < total and compared:
         lines.append(
-            f"Had {detectable(len(compared), total):,} recorded answers been wrong, this sample would "
-            "have shown one with a probability of 95%."
+            f"Had {detectable(len(compared), total):,} recorded answers been wrong, this sample "
+            "would have shown one with a probability of 95%."
         )
     return lines
 
 
 def detectable(drawn: int, total: int) -> int:
-    """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability of
-    at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
+    """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability
+    of at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
     return math.ceil(math.log(0.05) / math.log(1 - drawn / total))
 
 

@@ -1,7 +1,7 @@
 """What moved: two versions of a table, of all tables; the working tree and what git holds of it.
 
-A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay of
-the committed records is compared with git's copy: what is staged, or else what was committed.
+A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay
+of the committed records is compared with git's copy: what is staged, or else what was committed.
 """
 
 import csv
@@ -42,7 +42,8 @@ class Comparison(NamedTuple):
 
 
 def compare_tables(new: str, old: str) -> Comparison:
-    """Compare two CSV texts with a header line cell by cell; other columns or numbers of rows end it."""
+    """Compare two CSV texts with a header line cell by cell; other columns or numbers of rows end
+    it."""
     header, *rows = csv.reader(io.StringIO(new))
     old_header, *old_rows = csv.reader(io.StringIO(old))
     if header != old_header:
@@ -84,8 +85,8 @@ class NotHeldError(RuntimeError):
 
 
 def held_by_git(root: Path) -> dict[str, str]:
-    """The same as git would commit them now. NotHeldError without git, outside of a clone, where git
-    does not trust the folder's owner, or where a folder is not in it."""
+    """The same as git would commit them now. NotHeldError without git, outside of a clone, where
+    git does not trust the folder's owner, or where a folder is not in it."""
     git = ["git", "-C", str(root)]
     try:
         tree = _output([*git, "write-tree"]).decode().strip()
@@ -114,7 +115,8 @@ def _output(command: list[str]) -> bytes:
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What a reader should know of the differences between the tables of two versions of `present`."""
+    """What a reader should know of the differences between the tables of two versions of
+    `present`."""
     # 1. Compare.
     tables = {}
     for path in sorted(old.keys() & new.keys()):
@@ -159,8 +161,8 @@ def meaning(largest: float) -> str:
         )
     return (
         f"Moves above {ROUNDING:g} are no fault where a number near zero, or a count of few cases "
-        "that stand at a threshold, is rounded otherwise by another processor; all others come from "
-        "a change of code, data or versions."
+        "that stand at a threshold, is rounded otherwise by another processor; all others come "
+        "from a change of code, data or versions."
     )
 
 

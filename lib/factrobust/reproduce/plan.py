@@ -3,10 +3,9 @@
     python -m factrobust.reproduce.plan --profile paper --tflops 200
 
 data/records/calls.csv counts the calls of the laptop profile, each in the first notebook that makes
-it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part, or
-else its first; and with the dates that are asked of a fact. A model that did not run on the laptop gets
-the mean of those that did.
-"""
+it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part,
+or else its first; and with the dates that are asked of a fact. A model that did not run on the
+laptop gets the mean of those that did."""
 
 import argparse
 import sys
@@ -41,8 +40,8 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 
 
 def recorded() -> pd.DataFrame:
-    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation, of
-    models that have a line in data/models.csv."""
+    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation,
+    of models that have a line in data/models.csv."""
     names = {}
     for name, line in read_settings(FILE).items():
         if line.sha256:
@@ -54,7 +53,8 @@ def recorded() -> pd.DataFrame:
 
 
 def collect(root: Path, profile: str) -> pd.DataFrame:
-    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as `parameters`."""
+    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as
+    `parameters`."""
     calls = recorded()
     found = []
     seen: set[tuple[str, str]] = set()  # parts, and their numbers so far
@@ -125,9 +125,8 @@ def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) 
     """What rows of calls cost.
 
     Memory holds the weights, and keys and values of a batch. Every token takes two operations a
-    parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched, and
-    Python needs a millisecond a layer. The slower of the two counts.
-    """
+    parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched,
+    and Python needs a millisecond a layer. The slower of the two counts."""
     bytes_each = BYTES[model.dtype]
     weights = model.parameters * bytes_each
     keys_of_token = 2 * model.layers * model.key_value_heads * model.head_size * bytes_each
@@ -185,11 +184,11 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"What the profile {options.profile} asks: an order of magnitude, from the laptop's calls.\n\n"
-        f"{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved "
-        "(--tflops, --bandwidth). Memory and hours are unknown for an endpoint, whose calls are its "
-        "requests, and for a model without a complete line in data/models.csv. Sentence encoders do "
-        "not count."
+        f"What the profile {options.profile} asks: an order of magnitude, from the laptop's "
+        f"calls.\n\n{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a "
+        "second, achieved (--tflops, --bandwidth). Memory and hours are unknown for an endpoint, "
+        "whose calls are its requests, and for a model without a complete line in data/models.csv. "
+        "Sentence encoders do not count."
     )
     return 0
 

@@ -44,9 +44,9 @@ class Mode:
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
     figures and tables; every other profile writes to build/<profile>/.
 
-    `records` says where answers come from, as `models.records.open_records` reads it: "committed" (a
-    missing one is asked of the model), "fresh" (all are asked again), "replay" (none may be missing).
-    """
+    `records` says where answers come from, as `models.records.open_records` reads it: "committed"
+    (a missing one is asked of the model), "fresh" (all are asked again), "replay" (none may be
+    missing)."""
 
     root: Path
     profile: str = LAPTOP
@@ -62,9 +62,9 @@ class Mode:
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
     """Paths, relative to the root, of the notebooks in the order in which they run.
 
-    `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob over
-    whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a reader.
-    """
+    `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob
+    over whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a
+    reader."""
     names = []
     for file in (root / "notebooks").glob("**/*.ipynb"):
         path = file.relative_to(root)
@@ -121,7 +121,8 @@ def declared_parameters(notebook: Path) -> dict[str, Any]:
     except (SyntaxError, ValueError) as error:
         raise ProfileError(
             f"{notebook}: the cell tagged 'parameters' cannot be read ({error}): leave only "
-            "assignments of literals there, such as `n: int = 5`, so that a profile can override them."
+            "assignments of literals there, such as `n: int = 5`, so that a profile can override "
+            "them."
         ) from error
 
 
