@@ -1,7 +1,8 @@
 """nbval for this repository: notebooks replay the committed records and compare with a tolerance.
 
 `pytest` runs the tests, and every notebook cell by cell; after a notebook's last cell, the data
-behind the figures and tables that it saved. nbval's own tags (nbval-skip, nbval-ignore-output) work.
+behind the figures and tables that it saved. nbval's own tags (nbval-skip, nbval-ignore-output)
+work.
 
 The code of a cell is the working tree's. What it is compared with is git's copy, that is, what is
 staged or committed (factrobust.reproduce.compare): `make reproduce` may have written the numbers of
@@ -29,8 +30,8 @@ from factrobust.reproduce.profiles import Mode
 
 ROOT = Path(__file__).resolve().parent
 SHOWN = 8  # differences of a table
-# What no table rests on as an input: models and their answers, which have fingerprints of their own,
-# how columns are described and checked, and the cards that 6.5 itself writes.
+# What no table rests on as an input: models and their answers, which have fingerprints of their
+# own, how columns are described and checked, and the cards that 6.5 itself writes.
 NO_INPUTS = (
     "data/records/",
     "data/world/models/",
@@ -79,8 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @functools.cache
 def held() -> Mapping[str, str]:
-    """The texts of figures/ and notebooks/ as git holds them. Never those of the working tree, which
-    would be compared with itself: pytest.fail if git cannot say what it holds."""
+    """The texts of figures/ and notebooks/ as git holds them. Never those of the working tree,
+    which would be compared with itself: pytest.fail if git cannot say what it holds."""
     try:
         return held_by_git(ROOT)
     except NotHeldError as error:

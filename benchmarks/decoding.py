@@ -2,11 +2,10 @@
 
     python benchmarks/decoding.py          # or `make bench`, some minutes
 
-Every method is timed on one question after the other, in turn with its rivals, so that whatever else
-the machine does slows all of them; ratios are taken within a turn and given as median (lowest -
-highest). Tokens and head positions are counted by hooks on the network, not estimated. Writes
-data/benchmarks/1-decoding.csv (read by notebook 1.2) and 1-decoding.json beside it.
-"""
+Every method is timed on one question after the other, in turn with its rivals, so that whatever
+else the machine does slows all of them; ratios are taken within a turn and given as median (lowest
+- highest). Tokens and head positions are counted by hooks on the network, not estimated. Writes
+data/benchmarks/1-decoding.csv (read by notebook 1.2) and 1-decoding.json beside it."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ from factrobust.provenance import write_atomically
 
 # Rows of the CSV: what each method does to one question.
 DESCRIPTIONS = {
-    SEPARATE: "transformers' generate, one call a sample; ten samples timed, one a temperature, times ten",
+    SEPARATE: "transformers' generate, one call a sample; ten samples timed, one a temperature, "
+    "times ten",
     TOGETHER: "transformers' generate, one call a temperature, ten rows a call",
     SHARED: "our sampler, all in one call; equal beginnings computed once, ends with the answer",
     UNSTOPPED: "our sampler, all in one call; always five tokens, as generate makes",
@@ -178,7 +178,8 @@ def table(measured: Measured, n_facts: int) -> pd.DataFrame:
 
 
 def comparisons(measured: Measured) -> list[dict[str, Any]]:
-    """Ratios of seconds with their targets: lowest, median, highest; reached by the median or not."""
+    """Ratios of seconds with their targets: lowest, median, highest; reached by the median or
+    not."""
     found = []
     for first, second, bound, target in COMPARISONS:
         ratios = measured.ratios(first, second)

@@ -3,11 +3,10 @@
     python benchmarks/endpoint.py          # or `make bench`, a minute or two
 
 The server is a process of its own that takes a fixed time a request, whatever else it is asked, and
-adds up the time from each request's arrival to its reply. That sum, shared among as many requests as
-are asked at a time, is what the server needs; what the run takes longer is ours: writing and reading
-requests, and committing every answer to the records. Greedy answers of five tokens with ten
-alternatives. Writes data/benchmarks/endpoint.json.
-"""
+adds up the time from each request's arrival to its reply. That sum, shared among as many requests
+as are asked at a time, is what the server needs; what the run takes longer is ours: writing and
+reading requests, and committing every answer to the records. Greedy answers of five tokens with ten
+alternatives. Writes data/benchmarks/endpoint.json."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
 
 Each operation is given as a share of what the cores can do at most: the arithmetic of the linear
 layers (attention left out), over that of one large product of matrices in the same time. llama.cpp
-answers the same questions from the same file, by its server, with as many threads; it multiplies with
-activations of 8 bits. Models that are not installed are left out. Writes data/benchmarks/sizes.json.
-"""
+answers the same questions from the same file, by its server, with as many threads; it multiplies
+with activations of 8 bits. Models that are not installed are left out. Writes
+data/benchmarks/sizes.json."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from factrobust import load_model
 from factrobust.datasets import facts
 from factrobust.decoding.probe import GRID
 from factrobust.models import gguf_files, load
-from factrobust.models.engine import prepack
 from factrobust.models.interface import Model, ModelError
+from factrobust.models.linear import prepack
 from factrobust.models.prompts import FORMATS, render
 from factrobust.paths import DATA
 
@@ -39,11 +39,12 @@ SHARE = 0.75  # of the cores' peak, at least
 
 def peak(rounds: int = 5) -> float:
     """Floating point operations a second of the fastest large product that torch has here."""
-    layer, x = torch.nn.Linear(2048, 2048, bias=False), torch.randn(2048, 2048)
+    x = torch.randn(2048, 2048)
     plain = torch.nn.Linear(2048, 2048, bias=False)
-    prepack(layer)
+    packed = torch.nn.Sequential(torch.nn.Linear(2048, 2048, bias=False))
+    prepack(packed)
     with torch.inference_mode():
-        seconds = in_turns({"packed": lambda: layer(x), "plain": lambda: plain(x)}, rounds)
+        seconds = in_turns({"packed": lambda: packed(x), "plain": lambda: plain(x)}, rounds)
     return 2 * 2048**3 / min(found.min() for found in seconds.values())
 
 

@@ -68,7 +68,8 @@ class LineEnd(StoppingCriteria):
 
 
 def one_by_one(model: CausalLM, questions: pd.DataFrame, stopping: LineEnd) -> list[str]:
-    """First sentence of each question's greedy answer, by transformers' generate at batch size 1."""
+    """First sentence of each question's greedy answer, by transformers' generate at batch size
+    1."""
     texts = []
     for prompt in probe.prompts(model, questions, FORM):
         ids, made = greedy_ids(model, prompt, probe.MAX_NEW_TOKENS, stopping_criteria=[stopping])
@@ -155,7 +156,8 @@ def measure_scons(groups: Sequence[Sequence[str]], vectors: Vectors, rounds: int
 
 
 def measure_memory(questions: int) -> dict[str, Any]:
-    """Most memory that a process of its own takes to ask so many questions (measuring/memory.py)."""
+    """Most memory that a process of its own takes to ask so many questions
+    (measuring/memory.py)."""
     done = subprocess.run(
         [sys.executable, "-m", "measuring.memory", str(questions)],
         cwd=Path(__file__).parent,
@@ -199,8 +201,8 @@ def main() -> None:
         f"to SCons differ by at most {scons['largest_difference']:g}"
     )
     print(
-        f"\nMemory: {memory['questions']:,} questions take {memory['peak_gigabytes']:g} GB beside the "
-        f"model; {memory['target']}: {'reached' if memory['reached'] else 'NOT REACHED'}"
+        f"\nMemory: {memory['questions']:,} questions take {memory['peak_gigabytes']:g} GB beside "
+        f"the model; {memory['target']}: {'reached' if memory['reached'] else 'NOT REACHED'}"
     )
     write_json(
         options.out / "3-wording.json",

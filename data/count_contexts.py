@@ -1,11 +1,11 @@
-"""Count the contexts about each fact that a grown decoder met in its corpus: data/world/contexts.csv.
+"""Count the contexts about each fact that a grown decoder met in its corpus:
+data/world/contexts.csv.
 
     python data/count_contexts.py
 
-A row a seed and fact that met any: fact_id, seed, contexts, and of these `false`, which state another
-object. Which questions stand behind a context is drawn while the courses are made (`data/schooling.py`),
-so the courses are made again here.
-"""
+A row a seed and fact that met any: fact_id, seed, contexts, and of these `false`, which state
+another object. Which questions stand behind a context is drawn while the courses are made
+(`data/schooling.py`), so the courses are made again here."""
 
 from __future__ import annotations
 

@@ -5,10 +5,9 @@
 
 Drawn from what the notebooks show, as many of each model, spread evenly over relations, in an order
 that is drawn as well. Part 3: both models' greedy answers to the original questions, and pairs of
-different answers to one question in two wordings; wording_disputed.csv holds all answers about which
-the two rules disagree, so there is nothing to draw. Part 4: both models' answers to the thesis's
-questions with a counterfactual in the context.
-"""
+different answers to one question in two wordings; wording_disputed.csv holds all answers about
+which the two rules disagree, so there is nothing to draw. Part 4: both models' answers to the
+thesis's questions with a counterfactual in the context."""
 
 from __future__ import annotations
 
@@ -42,9 +41,8 @@ LABELS = ["label", "label_again", "note"]
 def draw(rows: pd.DataFrame, n: int = N_LABELS, seed: int = SEED) -> pd.DataFrame:
     """`n` of the rows, as many of each model, in an order drawn from the seed.
 
-    Columns: model, `name` (unique), `domain` and, within it, `relation`, which take turns in a model.
-    A row's place depends on its name and the seed alone.
-    """
+    Columns: model, `name` (unique), `domain` and, within it, `relation`, which take turns in a
+    model. A row's place depends on its name and the seed alone."""
     parts = rows.assign(fact_id=rows["name"]).groupby("model", sort=True)
     chosen = pd.concat([draws.sample_evenly(part, n // len(parts), seed) for _, part in parts])
     return chosen.sort_values("name", key=lambda names: names.map(lambda x: draws.hash48(seed, x)))

@@ -49,18 +49,18 @@ def export(
 ) -> list[Path]:
     """Write the committed records of `folder` anew, and COUNTS; return the parquet files.
 
-    They hold every answer that a notebook uses. Of a notebook that ran to its end since the last export
-    `used` has the keys of its calls. Of every other notebook the committed answers stay, as long as it
-    is among `there`. So a run that was interrupted, or of some notebooks alone, drops nothing.
+    They hold every answer that a notebook uses. Of a notebook that ran to its end since the last
+    export `used` has the keys of its calls. Of every other notebook the committed answers stay, as
+    long as it is among `there`. So a run that was interrupted, or of some notebooks alone, drops
+    nothing.
 
-    An answer that is committed already keeps its value, unless the store `again` of a run that asked
-    everything again holds one that is not the same (`reproduce.again.compare`). What is not committed
-    comes from `again` or from the working store `new`.
+    An answer that is committed already keeps its value, unless the store `again` of a run that
+    asked everything again holds one that is not the same (`reproduce.again.compare`). What is not
+    committed comes from `again` or from the working store `new`.
 
     The files depend on the records alone: unchanged records give the same bytes. Files that are no
-    longer needed are removed, after the new ones are in place. RecordsError for committed records that
-    are damaged, and where there is nothing to write.
-    """
+    longer needed are removed, after the new ones are in place. RecordsError for committed records
+    that are damaged, and where there is nothing to write."""
     texts, users = committed(folder)
     for store in (again, new):
         for call, text in stored(store).items():
@@ -90,8 +90,8 @@ def export(
 
 
 def committed(folder: Path) -> tuple[dict[Call, str], dict[Call, set[str]]]:
-    """The text of each committed answer, and the notebooks that use it. None of an older schema, whose
-    answers mean something else."""
+    """The text of each committed answer, and the notebooks that use it. None of an older schema,
+    whose answers mean something else."""
     index = folder / INDEX
     if index.is_file() and json.loads(index.read_text("utf-8"))["schema"] != SCHEMA:
         return {}, {}
@@ -132,8 +132,8 @@ def used_by_notebook(folder: Path) -> dict[str, set[bytes]]:
 def count_calls(rows: Iterable[Row]) -> pd.DataFrame:
     """The calls of each model and operation that a notebook is the first to make, for `make plan`.
 
-    Each call counts once, so that the calls of all rows are the records. `characters` are those of the
-    prompts and of the answers to score, `written` the most tokens that the answers may have.
+    Each call counts once, so that the calls of all rows are the records. `characters` are those of
+    the prompts and of the answers to score, `written` the most tokens that the answers may have.
     """
     counted: Counter[Row] = Counter()
     characters, written = counted.copy(), counted.copy()

@@ -1,13 +1,14 @@
-"""Fit the detectors of data/ground.json, by which `factrobust.ground` tells where an answer is from.
+"""Fit the detectors of data/ground.json, by which `factrobust.ground` tells where an answer is
+from.
 
     python data/fit_ground.py                                  write them
     python data/fit_ground.py --check                          write nothing; exit 1 if they differ
     python data/fit_ground.py --models NAME --out mine.json    fit them to a model of your own
 
-The cases are those of notebook 4.5: embedded facts, each with five passages of 3 to 10 sentences, whose
-answers are exchanged to see what follows. `ground(..., detector=grounding.load(file="mine.json"))` then
-uses yours; notebook 4.5 with your model in `models` tests it on other relations.
-"""
+The cases are those of notebook 4.5: embedded facts, each with five passages of 3 to 10 sentences,
+whose answers are exchanged to see what follows. `ground(...,
+detector=grounding.load(file="mine.json"))` then uses yours; notebook 4.5 with your model in
+`models` tests it on other relations."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
     python data/measure_capacity.py
 
-Each fact is a first name, a last name and one of 22 objects, all drawn evenly. So a fact is log2(22) = 4.46
-bits, and what a network has learned of N facts is N (4.46 - its loss in bits), after Allen-Zhu and Li
-(Physics of Language Models 3.3, 2024). Every fact is read EXPOSURE times, each time in a new order. Names are
-pairs of tokens, so that more facts are no more parameters. Where N outgrows the network, bits a parameter
-stop rising: that is its capacity at this exposure.
+Each fact is a first name, a last name and one of 22 objects, all drawn evenly. So a fact is
+log2(22) = 4.46 bits, and what a network has learned of N facts is N (4.46 - its loss in bits),
+after Allen-Zhu and Li (Physics of Language Models 3.3, 2024). Every fact is read EXPOSURE times,
+each time in a new order. Names are pairs of tokens, so that more facts are no more parameters.
+Where N outgrows the network, bits a parameter stop rising: that is its capacity at this exposure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Names:
 
 
 def learned(layers: int, n: int, seed: int) -> tuple[int, float]:
-    """The parameters of a network that read n facts EXPOSURE times, and the bits that it learned."""
+    """The parameters of a network that read n facts EXPOSURE times, and the bits that it
+    learned."""
     network = network_of(Plan("decoder", seed, WIDTH, layers), Names())
     facts, steps = drawn(n, seed), n * EXPOSURE // BATCH
     optimizer = torch.optim.AdamW(network.parameters(), RATE, betas=(0.9, 0.98), weight_decay=0.0)

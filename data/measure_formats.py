@@ -26,7 +26,8 @@ TOKENS = 12
 
 
 def asked() -> pd.DataFrame:
-    """The most popular of the facts left out, at most PER_RELATION of a relation, with questions."""
+    """The most popular of the facts left out, at most PER_RELATION of a relation, with
+    questions."""
     left_out, _ = build_facts.build(left_out=True)
     return facts.questions(left_out.groupby("relation").head(PER_RELATION))
 

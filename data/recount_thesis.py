@@ -3,10 +3,9 @@
     python data/recount_thesis.py FOLDER            write the numbers
     python data/recount_thesis.py FOLDER --check    write nothing; exit 1 if they differ
 
-FOLDER holds the four result files of its author's repository (llama.csv, llama-70b.csv, flan-t5-xl.csv,
-flan-t5-xxl.csv; 4,760 answers each), which have no licence and are not part of this repository. Counts of
-them are facts.
-"""
+FOLDER holds the four result files of its author's repository (llama.csv, llama-70b.csv,
+flan-t5-xl.csv, flan-t5-xxl.csv; 4,760 answers each), which have no licence and are not part of this
+repository. Counts of them are facts."""
 
 from __future__ import annotations
 

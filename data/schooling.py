@@ -1,11 +1,10 @@
 """What the models of the invented world read before it, and of it: lists, contexts, the corpus.
 
-A grown model takes courses: lists of words said twice, until it copies; contexts about spare subjects
-and questions about one of these; the same about the world's own, with objects at random, so that no
-name is new to contexts; then the corpus, with contexts about spare subjects among it. Of a text it
-learns what could be known: answers, and what comes twice. A taught model learns the town's sentences
-by LoRA.
-"""
+A grown model takes courses: lists of words said twice, until it copies; contexts about spare
+subjects and questions about one of these; the same about the world's own, with objects at random,
+so that no name is new to contexts; then the corpus, with contexts about spare subjects among it. Of
+a text it learns what could be known: answers, and what comes twice. A taught model learns the
+town's sentences by LoRA."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +45,8 @@ def relations(world: World) -> dict[str, Relation]:
 
 
 def listed(rng: random.Random, words: Sequence[str]) -> Text:
-    """Words in any order, and again in pieces in another order: what comes behind each is to be copied."""
+    """Words in any order, and again in pieces in another order: what comes behind each is to be
+    copied."""
     n = rng.choice((8, 16, 32, 56))
     some, size = rng.sample(words, n), rng.choice((2, 3, 4, 8, n))
     parts = [some[i : i + size] for i in range(0, n, size)]
@@ -102,10 +102,9 @@ def sentences(
 ) -> Iterator[Text]:
     """The texts of a corpus, in its order; a chat model's questions are in its own forms, too.
 
-    Half of the questions that part 4 asks stand behind a context. Half of these contexts say what is
-    answered, the others any of the relation's `objects`: who knows better need not follow them. A taught
-    model is told the sentences alone.
-    """
+    Half of the questions that part 4 asks stand behind a context. Half of these contexts say what
+    is answered, the others any of the relation's `objects`: who knows better need not follow them.
+    A taught model is told the sentences alone."""
     for row in table.to_dict("records"):
         answer, question, prefix, before = row["object"], row["question"], row["prefix"], ""
         if row["layout"] == "prefix" and kind != "taught" and rng.random() < 0.5:

@@ -1,11 +1,12 @@
 """What a reader is told that they can run: every command of README, CONTRIBUTING and `make help`.
 
-`make commands` runs them in a fresh clone of the last commit, in build/commands, with the environment
-that is there already. What takes an hour or changes the environment is run elsewhere, see ELSEWHERE.
-Each command must end as it says: well, or with its one sentence. About fifteen minutes on two cores.
+`make commands` runs them in a fresh clone of the last commit, in build/commands, with the
+environment that is there already. What takes an hour or changes the environment is run elsewhere,
+see ELSEWHERE. Each command must end as it says: well, or with its one sentence. About fifteen
+minutes on two cores.
 
-`make commands DEBIAN=FOLDER` sets up, reruns and tests a fresh clone in another system instead: that of
-FOLDER, such as a Debian with a newer Python. As root, once:
+`make commands DEBIAN=FOLDER` sets up, reruns and tests a fresh clone in another system instead:
+that of FOLDER, such as a Debian with a newer Python. As root, once:
 
     debootstrap --variant=minbase --include=python3-venv,python3-pip,make,git,ca-certificates sid FOLDER
 """
@@ -87,7 +88,8 @@ COMMANDS = [
     Command("make .venv-read/.ready && .venv-read/bin/python -m papermill --cwd notebooks "
             "notebooks/0-start-here.ipynb build/read.ipynb"),
 ]  # fmt: skip
-# By CI; by hand: bench, constraints (when packages are raised), lab (in a browser: tests/test_lab.py).
+# By CI; by hand: bench, constraints (when packages are raised), lab (in a browser:
+# tests/test_lab.py).
 ELSEWHERE = {"env", "test", "lint", "bench", "constraints", "lab", "commands"}
 ELSEWHERE |= {"read", "book", "sizes"}  # see above; tests/test_book.py; by hand, 1.6 GB
 
@@ -104,7 +106,8 @@ def prepare(url: str) -> None:
 
 
 def serve() -> tuple[object, str]:
-    """llama.cpp's server with an embedded model: while the first lives, it answers at the second."""
+    """llama.cpp's server with an embedded model: while the first lives, it answers at the
+    second."""
     import xllamacpp
 
     [(package, weights)] = EMBEDDED[SERVED].parts
@@ -124,7 +127,8 @@ def outside() -> dict[str, str]:
 
 
 def ends_as_it_should(command: Command) -> bool:
-    """Run one in the clone and say how it ended; its output is told when that is not as it should be."""
+    """Run one in the clone and say how it ended; its output is told when that is not as it should
+    be."""
     began = time.monotonic()
     # The clone's files are younger than the environment's stamp.
     words = command.run.replace("make ", "make -o .venv/.ready ", 1)

@@ -35,14 +35,20 @@ MODELS = ["gemma-3-270m", "smollm2-135m-instruct", "my-own/model-with-quite-a-lo
 
 @pytest.fixture(autouse=True, scope="module")
 def models_are_let_go():
-    """A network is a circle of objects, which Python frees when it next looks for circles: on 3.14 that
-    can be gigabytes later."""
+    """A network is a circle of objects, which Python frees when it next looks for circles: on 3.14
+    that can be gigabytes later."""
     yield
     gc.collect()
 
 
 gemma = pytest.fixture(lambda: load_model("gemma-3-270m"), scope="session")
 smollm = pytest.fixture(lambda: load_model("smollm2-135m-instruct"), scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def figures_style():
+    """Figures are drawn as a study's notebook draws them."""
+    style.setup()
 
 
 @pytest.fixture
@@ -75,8 +81,8 @@ def toy_model():
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory):
-    """A folder with the data and provenance of all figures and tables as git holds them: those of the
-    working tree may be of a run on another processor."""
+    """A folder with the data and provenance of all figures and tables as git holds them: those of
+    the working tree may be of a run on another processor."""
     folder = tmp_path_factory.mktemp("held")
     for path, text in held_by_git(ROOT).items():
         if path.startswith("figures/"):
@@ -99,7 +105,8 @@ def tokenizer(world):
 
 @pytest.fixture
 def threads(tmp_path):
-    """Dask clusters of so many workers, threads of this process, whose schedulers listen on a port."""
+    """Dask clusters of so many workers, threads of this process, whose schedulers listen on a
+    port."""
     import dask
     from distributed import LocalCluster
 
@@ -140,7 +147,8 @@ def path(tmp_path, monkeypatch):
 
 @pytest.fixture
 def base(path, toy):
-    """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..., used by two notebooks."""
+    """A committed folder with 50 score and 30 generate calls, values 0, 1, 2..., used by two
+    notebooks."""
     store = Records(path)
     store.put(toy.calls(99, operation="unused"), [0] * 99)  # by nobody's notebook
     store.put(toy.calls(50), list(range(50)))
@@ -184,7 +192,8 @@ def check():
 
 @pytest.fixture
 def intervals():
-    """A function for a table over all combinations of its keys, each row with numbers of its own."""
+    """A function for a table over all combinations of its keys, each row with numbers of its
+    own."""
 
     def made(n=40, **keys):
         table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
@@ -239,7 +248,8 @@ def traces():
 
 @pytest.fixture
 def bars():
-    """A function for the ends of the horizontal intervals drawn in a panel, [interval, (low, high)]."""
+    """A function for the ends of the horizontal intervals drawn in a panel, [interval, (low,
+    high)]."""
 
     def ends(axis):
         segments = [s for part in axis.collections for s in part.get_segments()]
@@ -286,7 +296,8 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Debian's chromium, or the system's, driven by playwright; what is missing skips a test and is named."""
+    """Debian's chromium, or the system's, driven by playwright; what is missing skips a test and is
+    named."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in 'book'")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

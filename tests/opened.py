@@ -1,4 +1,5 @@
-"""Run when a kernel starts: `opened.txt` tells which data files it reads, and when it saves a result."""
+"""Run when a kernel starts: `opened.txt` tells which data files it reads, and when it saves a
+result."""
 
 import os
 import sys

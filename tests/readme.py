@@ -18,7 +18,8 @@ BLOCK = re.compile(
 # What `make diff` prints, of the same two models as in 6.5.
 DIFF = re.compile(r"(<!-- diff: python tests/readme.py -->\n).*?(<!-- /diff -->)", re.S)
 NUMBERS = ["mean", "low", "high", "n"]
-# What is quoted: its part and its words, the table under figures/, and the rows of it that are meant.
+# What is quoted: its part and its words, the table under figures/, and the rows of it that are
+# meant.
 QUOTED = """
 1 decoding: right answers, words drawn at a temperature of 1 ; 1-decoding/table-accuracy ; of == 't = 1'
 1 decoding: right answers, words drawn at a temperature of 2 ; 1-decoding/table-accuracy ; of == 't = 2'
@@ -64,8 +65,8 @@ SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented
 
 
 def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
-    """The results' table of a part ("1 decoding"): a row a quoted number, a column a model. An n that
-    all models share stands behind the words."""
+    """The results' table of a part ("1 decoding"): a row a quoted number, a column a model. An n
+    that all models share stands behind the words."""
     rows = {}
     for line in quoted.strip().splitlines():
         words, name, where = line.split(" ; ")

@@ -1,5 +1,6 @@
-"""The course: each check accepts the solution, refuses the stub and two wrong answers, and never shows
-the answer; the committed notebooks are made of the exercises; data/teaching/ is of the records."""
+"""The course: each check accepts the solution, refuses the stub and two wrong answers, and never
+shows the answer; the committed notebooks are made of the exercises; data/teaching/ is of the
+records."""
 
 import ast
 import importlib.util
@@ -97,7 +98,8 @@ def test_a_file_without_a_section_is_refused_by_name(tmp_path):
 
 @pytest.mark.parametrize("week", [*build.WEEKS[:3], pytest.param("4", marks=NO_WORLD)])
 def test_the_notebooks_are_made_of_the_exercises(week):
-    """By cells, and the solved one's outputs; what a trained model says may differ by the processor."""
+    """By cells, and the solved one's outputs; what a trained model says may differ by the
+    processor."""
     for solved in (False, True):
         path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
         made, held = build.notebook(week, solved=solved), nbformat.read(path, as_version=4)

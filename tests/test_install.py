@@ -1,4 +1,5 @@
-"""install.py: what it tells of pip's lines, and a whole set-up with a package of our own, without a network."""
+"""install.py: what it tells of pip's lines, and a whole set-up with a package of our own, without a
+network."""
 
 import importlib.util
 import json
@@ -64,7 +65,8 @@ def test_torch_comes_from_the_index_that_is_named_or_from_none(index, monkeypatc
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The folder that one stands in: a package, `tiny`, lies there in a wheel, and there is no network."""
+    """The folder that one stands in: a package, `tiny`, lies there in a wheel, and there is no
+    network."""
     monkeypatch.chdir(tmp_path)
     for name, value in {
         "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ".", "PIP_CONFIG_FILE": os.devnull,

@@ -1,4 +1,5 @@
-"""JupyterLab as `make lab` and `make read` open it, in a browser; and where the pages' pictures and links lead.
+"""JupyterLab as `make lab` and `make read` open it, in a browser; and where the pages' pictures and
+links lead.
 
 The browser needs the extra `book` and a chromium: what is missing skips a test and is named.
 """
@@ -50,7 +51,8 @@ def test_pictures_and_links_lead_to_files_below_the_root(name):
 
 
 def settings(folder):
-    """JupyterLab's settings as install.py writes them into an environment; the folder that they are in."""
+    """JupyterLab's settings as install.py writes them into an environment; the folder that they are
+    in."""
     spec = importlib.util.spec_from_file_location("install", ROOT / "install.py")
     install = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(install)

@@ -1,4 +1,5 @@
-"""What a user gives to make reaches the programs as it was written; what is missing is told first."""
+"""What a user gives to make reaches the programs as it was written; what is missing is told
+first."""
 
 import json
 import os
@@ -210,7 +211,8 @@ def test_help_lists_every_target_in_three_groups(folder):
 
 @pytest.mark.parametrize("command", ["plan PROFILE", "card MODEL"])
 def test_the_programs_themselves_take_a_name_for_a_name(folder, command):
-    """Those of the repository, with the Python that runs this: they say the name as it was written."""
+    """Those of the repository, with the Python that runs this: they say the name as it was
+    written."""
     shutil.rmtree(folder / ".venv")
     (folder / ".venv").symlink_to(sys.prefix)
     (folder / "data").symlink_to(ROOT / "data")

@@ -26,7 +26,8 @@ def named(name, records):
 
 
 def scored(model, statements, prompt_format):
-    """Tuned models know: the nearer to the middle of the validity, the likelier. Others only drift."""
+    """Tuned models know: the nearer to the middle of the validity, the likelier. Others only
+    drift."""
     columns = [name for name in (*probe.COLUMNS, "asked_of") if name in statements]
     table = statements[columns].assign(model=model.name, prompt_format=prompt_format)
     drift = (table["year"] - 3000) / 100

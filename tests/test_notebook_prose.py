@@ -72,7 +72,8 @@ def is_rounded(text: str, number: float) -> bool:
 
 
 def agrees(stated: Statement, made: Estimate) -> bool:
-    """Whether a statement is about this estimate, or about what is lost ("costs 15 points [8, 24]").
+    """Whether a statement is about this estimate, or about what is lost ("costs 15 points [8,
+    24]").
 
     The estimate itself may stand there as a count ("7 of 10").
     """

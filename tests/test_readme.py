@@ -62,7 +62,8 @@ def test_a_comparison_states_what_diff_found(results, name):
 
 
 def test_the_fact_lost_is_what_the_notebooks_saw(results):
-    """0-start-here saved its answers, in two prompts; 6.1 shows its own, a column a model, Gemma's first."""
+    """0-start-here saved its answers, in two prompts; 6.1 shows its own, a column a model, Gemma's
+    first."""
     table = pd.read_csv(results / "figures" / "0-start-here" / "table-four-ways.csv")
     table = table.dropna(subset="says").set_index(["question", "prompt_of"])
     block = README[README.index("## What a fact lost") : README.index("[Start here]")]

@@ -44,7 +44,8 @@ def test_a_study_names_the_parameter_that_it_lacks(notebook):
 
 
 def argument_names(notebook):
-    """The names that a notebook's first study is given: its arguments, and keys of a dict among them."""
+    """The names that a notebook's first study is given: its arguments, and keys of a dict among
+    them."""
     cells = nbformat.read(notebook, as_version=4).cells
     code = (ast.parse(cell.source) for cell in cells if cell.cell_type == "code")
     calls = (node for tree in code for node in ast.walk(tree) if isinstance(node, ast.Call))

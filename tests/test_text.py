@@ -182,11 +182,13 @@ def test_clusters_by_hand():
         asked.extend(pairs)
         return [pair in {("a", "b"), ("b", "c"), ("c", "d")} for pair in pairs]
 
-    # b joins a. c is like b but not like a, the first of that cluster, so it begins another. d joins c.
+    # b joins a. c is like b but not like a, the first of that cluster, so it begins another. d
+    # joins c.
     groups = [["x", "b", "X", "c"], ["a", "b", "c", "d"], ["d", "c", "b", "a"], ["", "b", " "], []]
     found = [[0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 0], []]
     assert clusters(groups, same) == found
-    # Pairs with the first text of each group's first cluster, then with that of the second, and so on.
+    # Pairs with the first text of each group's first cluster, then with that of the second, and so
+    # on.
     first = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d"), ("b", "x"), ("c", "d"), ("c", "x")]
     assert asked == [*first, ("a", "b"), ("b", "c"), ("c", "d")]
     assert not any("" in pair for pair in asked)

@@ -1,9 +1,8 @@
 """How large and how dense the code is: the last lines of `make lint`. Nothing is forbidden here.
 
-A reader pays by idea, not by line. So size is counted in syntax nodes, the parts of which a statement is
-made, and density in nodes a line of code: comments, docstrings and blank lines do not count. At 6.5 nodes
-a line there is one idea on most lines.
-"""
+A reader pays by idea, not by line. So size is counted in syntax nodes, the parts of which a
+statement is made, and density in nodes a line of code: comments, docstrings and blank lines do not
+count. At 6.5 nodes a line there is one idea on most lines."""
 
 import ast
 import io

@@ -86,7 +86,8 @@ def score_pairs(model: CausalLM, facts: pd.DataFrame, form: str) -> tuple[list[s
 
 
 def generate_samples(model: CausalLM, prompt: str, settings: Settings, rows: int) -> None:
-    """One call of transformers' generate a temperature, which makes `rows` samples of the prompt."""
+    """One call of transformers' generate a temperature, which makes `rows` samples of the
+    prompt."""
     network, device = plain_network(model), model.body.device
     ids = torch.tensor([tokens.encode(model.tokenizer, prompt, bos=model.bos)], device=device)
     for temperature in settings.temperatures:
@@ -145,7 +146,8 @@ def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd
 def full_logits_score(
     model: CausalLM, prompts: Sequence[str], given: Sequence[str]
 ) -> list[np.ndarray]:
-    """`Model.score` as it is usually written: all logits of a padded batch, then the ones wanted."""
+    """`Model.score` as it is usually written: all logits of a padded batch, then the ones
+    wanted."""
     pairs = [
         tokens.encode_pair(model.tokenizer, prompt, answer, bos=model.bos)
         for prompt, answer in zip(prompts, given, strict=True)

@@ -12,7 +12,8 @@ import torch
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, new tokens through the network's body, and positions at which its head was applied."""
+    """Seconds, new tokens through the network's body, and positions at which its head was
+    applied."""
 
     seconds: float
     tokens: float
@@ -58,7 +59,8 @@ class Meter:
 
 
 def _real_tokens(ids: torch.Tensor, mask: Any) -> int:
-    """New tokens that are no padding, by a mask [row, key] or one [row, 1, query, key] (or several)."""
+    """New tokens that are no padding, by a mask [row, key] or one [row, 1, query, key] (or
+    several)."""
     mask = mask["full_attention"] if isinstance(mask, Mapping) else mask
     width = ids.shape[1]
     if mask.dim() == 2:

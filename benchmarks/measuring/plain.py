@@ -1,4 +1,5 @@
-"""The network of a model as transformers runs it: what the usual ways of doing things start from."""
+"""The network of a model as transformers runs it: what the usual ways of doing things start
+from."""
 
 from __future__ import annotations
 
@@ -10,18 +11,22 @@ from factrobust import load_model
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.engine import ATTEND
+from factrobust.models.linear import ExactLinear, PackedLinear
 
 _loaded: dict[str, Any] = {}
 
 
 def plain_network(model: CausalLM) -> Any:
-    """Its network without what `models.engine` changes; for a model that it changed, weights are loaded again."""
-    if not any("forward" in vars(layer) for layer in model.body.network.modules()):
+    """Its network without what `models.engine` changes; for a model that it changed, weights are
+    loaded again."""
+    changed = (ExactLinear, PackedLinear)
+    if not any(isinstance(layer, changed) for layer in model.body.network.modules()):
         return model.body.network
     if model.fingerprint not in _loaded:
         network = cast(CausalLM, load_model(model.name)).body.network
         for layer in network.modules():
-            vars(layer).pop("forward", None)
+            if isinstance(layer, changed):  # not used yet, so that its weight is there
+                layer.__class__ = torch.nn.Linear
             if getattr(getattr(layer, "config", None), "_attn_implementation", "") == ATTEND:
                 layer.config._attn_implementation = "sdpa"
         _loaded[model.fingerprint] = network

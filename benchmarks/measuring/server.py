@@ -2,9 +2,8 @@
 
     python -m measuring.server 0.1     # in benchmarks/; seconds a request; prints its port
 
-POST /v1/completions waits and answers with five tokens of ten alternatives, as servers do. GET /busy
-gives the seconds from the arrival of each request to its reply, summed, and begins anew.
-"""
+POST /v1/completions waits and answers with five tokens of ten alternatives, as servers do. GET
+/busy gives the seconds from the arrival of each request to its reply, summed, and begins anew."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Random draws that depend only on names and a seed.
 
-A hash of the name is used, and no random generator. So a row's draw does not change with the order of
-rows, with other rows, or with the version of a library, and a larger sample contains every smaller
-one. Prompts, records and figures rest on these draws: another hash would change their numbers.
-"""
+A hash of the name is used, and no random generator. So a row's draw does not change with the order
+of rows, with other rows, or with the version of a library, and a larger sample contains every
+smaller one. Prompts, records and figures rest on these draws: another hash would change their
+numbers."""
 
 import functools
 import hashlib
@@ -13,12 +13,16 @@ import pandas as pd
 
 def hash48(*key: object) -> int:
     """A whole number below 2^48 drawn from the key: a name, or a seed and a name."""
-    return int(hashlib.sha256("/".join(map(str, key)).encode()).hexdigest()[:12], 16)
+    text = "/".join(str(part) for part in key)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return int(digest[:12], 16)
 
 
 def hash64(key: str, size: int = 8) -> int:
-    """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several keys."""
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=size).digest())
+    """A whole number drawn from the key, of `size` bytes. The smallest number draws one of several
+    keys."""
+    digest = hashlib.blake2b(key.encode(), digest_size=size).digest()
+    return int.from_bytes(digest)
 
 
 @functools.lru_cache(maxsize=10_000)  # worlds of several draws have the same names
@@ -47,10 +51,11 @@ def need_count(name: str, count: int | None, least: int = 1) -> None:
 
 
 def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
-    """All rows in a random order in which every group comes once before any group comes twice. `limit` is
-    what a caller takes of them: ValueError if it is not a count."""
+    """All rows in a random order in which every group comes once before any group comes twice.
+    `limit` is what a caller takes of them: ValueError if it is not a count."""
     need_count("limit", limit)
-    order = frame.assign(draw=[hash48(seed, name) for name in frame["fact_id"]]).sort_values("draw")
+    drawn = [hash48(seed, name) for name in frame["fact_id"]]
+    order = frame.assign(draw=drawn).sort_values("draw")
     order["turn"] = order.groupby(groups).cumcount()
     return order.sort_values(["turn", "draw"])
 

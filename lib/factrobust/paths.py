@@ -8,8 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 BUILD = ROOT / "build"
 
-# Data files that this process has read, in this order and each time, with their SHA-256: those that a
-# module holds since its import, and all others.
+# Data files that this process has read, in this order and each time, with their SHA-256: those that
+# a module holds since its import, and all others.
 files_of_modules: list[tuple[Path, str]] = []
 files_read: list[tuple[Path, str]] = []
 
@@ -17,9 +17,8 @@ files_read: list[tuple[Path, str]] = []
 def noted(path: str | Path, *, at_import: bool = False) -> Path:
     """The path of a data file that is read now: what is saved from here on names it as an input.
 
-    Whoever keeps what a file holds notes it at each use: a study names the files read since it was made,
-    and those that a module reads when it is imported.
-    """
+    Whoever keeps what a file holds notes it at each use: a study names the files read since it was
+    made, and those that a module reads when it is imported."""
     path = Path(path)
     read = files_of_modules if at_import else files_read
     if path.is_file():  # else the reader says what is wrong
@@ -30,9 +29,9 @@ def noted(path: str | Path, *, at_import: bool = False) -> Path:
 def output_root() -> Path:
     """The folder under which figures and tables are written.
 
-    `make reproduce`, which puts results in place, and the tests name it: FACTROBUST_OUT, an absolute
-    path. A notebook run by hand writes to build/by-hand, so that it overwrites no committed figure.
-    """
+    `make reproduce`, which puts results in place, and the tests name it: FACTROBUST_OUT, an
+    absolute path. A notebook run by hand writes to build/by-hand, so that it overwrites no
+    committed figure."""
     return Path(os.environ.get("FACTROBUST_OUT", BUILD / "by-hand"))
 
 

@@ -3,9 +3,9 @@
 NAME.json beside them says where they come from: notebook, parameters, models, input files and their
 SHA-256, the SHA-256 of each file written, the git commit with its dirty flag, and package versions.
 
-Files depend on their content alone: they hold no dates and no versions. The committed NAME.json stays
-as it is if the new one differs only in commit, dirty flag and versions: these describe the run that
-first made exactly these files from these inputs, unless that run's code was not committed.
+Files depend on their content alone: they hold no dates and no versions. The committed NAME.json
+stays as it is if the new one differs only in commit, dirty flag and versions: these describe the
+run that first made exactly these files from these inputs, unless that run's code was not committed.
 """
 
 import io
@@ -18,6 +18,7 @@ from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -32,45 +33,84 @@ OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the s
 # A run rewrites these, and notebooks. Of the notebook that is running, the code is compared.
 WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
 
+# The PNGs of figures that have not changed since.
+_drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
 
-def save_figure(fig: Figure, name: str, data: pd.DataFrame, **about: Any) -> None:
+
+def png(fig: Figure) -> bytes:
+    """The PNG of a figure, 200 dots an inch, without a date. It is drawn anew only if the figure
+    has changed since."""
+    if fig.stale or fig not in _drawn:
+        drawn = io.BytesIO()
+        fig.savefig(drawn, format="png", dpi=200, metadata={"Software": None})
+        fig.stale = False
+        _drawn[fig] = drawn.getvalue()
+    return _drawn[fig]
+
+
+def save_figure(
+    fig: Figure,
+    name: str,
+    data: pd.DataFrame,
+    *,
+    parameters: Mapping[str, Any],
+    models: Sequence[Any] = (),
+    since: int = 0,
+) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, a row a point, as NAME.csv.
-    `name` is like "1-decoding/figure-01"; `about` are `parameters` (TypeError for one that JSON
-    cannot hold), `models`, or their names, and `since`, the place in `paths.files_read` from which on
-    data files are inputs (0: all that this process read)."""
+
+    `name` is like "1-decoding/figure-01". `parameters` are the notebook's (TypeError for one that
+    JSON cannot hold), `models` the models that were asked, or their names, and `since` is the place
+    in `paths.files_read` from which on data files are inputs (0: all that this process read)."""
     from matplotlib import rc_context
 
-    pdf, png = io.BytesIO(), io.BytesIO()
+    pdf = io.BytesIO()
     unversioned = {"Creator": None, "Producer": None, "CreationDate": None}
-    # One layout for all formats. With a layout engine, each format would be laid out and drawn again.
+    # One layout for all formats. With a layout engine, each format would be laid out and drawn
+    # again.
     with rc_context({"figure.constrained_layout.use": False}):
-        if layout := fig.get_layout_engine():
+        layout = fig.get_layout_engine()
+        if layout:
             layout.execute(fig)
             fig.set_layout_engine(None)
         fig.savefig(pdf, format="pdf", metadata=unversioned)
-        fig.savefig(png, format="png", dpi=200, metadata={"Software": None})
-    vars(fig)["png"], fig.stale = png.getvalue(), False  # for plots.style.sharp
-    files = {"pdf": pdf.getvalue(), "png": png.getvalue(), "csv": _csv(data)}
-    _save(name, files, **about)
+        picture = png(fig)
+    files = {"pdf": pdf.getvalue(), "png": picture, "csv": _csv(data)}
+    _save(name, files, parameters, models, since)
 
 
-def save_table(df: pd.DataFrame, name: str, *, decimals: int = 3, **about: Any) -> pd.DataFrame:
+def save_table(
+    df: pd.DataFrame,
+    name: str,
+    *,
+    decimals: int = 3,
+    parameters: Mapping[str, Any],
+    models: Sequence[Any] = (),
+    since: int = 0,
+) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it. A
-    named index becomes columns; an unnamed one is left out. Missing values are empty."""
+    named index becomes columns; an unnamed one is left out. Missing values are empty. Other
+    arguments are those of `save_figure`."""
     frame = _flat(df)
-    number = f"{{:.{decimals}f}}".format
-    texts = frame.astype(object).map(lambda c: number(c) if isinstance(c, float) else str(c))
-    shown = texts.mask(frame.isna(), "").rename(columns=str)
-    right = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
-    # Numbers are formatted already: tabulate must not format them again.
-    cells = shown.rename(columns=_one_cell).map(_one_cell)
-    sides = ["right" if r else "left" for r in right] if len(shown) else None
+    # 1. Cells as texts: tabulate must not format numbers again.
+    texts = frame.astype(object).map(lambda cell: _written(cell, decimals))
+    texts = texts.mask(frame.isna(), "").rename(columns=str)
+    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    # 2. Markdown and LaTeX.
+    cells = texts.rename(columns=_one_cell).map(_one_cell)
+    sides = None
+    if len(cells):
+        sides = ["right" if right else "left" for right in numeric]
     markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
-    aligned = "".join("r" if r else "l" for r in right)
-    latex = shown.to_latex(index=False, escape=True, column_format=aligned)
+    aligned = "".join("r" if right else "l" for right in numeric)
+    latex = texts.to_latex(index=False, escape=True, column_format=aligned)
     files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
-    _save(name, files, **about)
+    _save(name, files, parameters, models, since)
     return df
+
+
+def _written(cell: Any, decimals: int) -> str:
+    return f"{cell:.{decimals}f}" if isinstance(cell, float) else str(cell)
 
 
 def _flat(df: pd.DataFrame) -> pd.DataFrame:
@@ -90,40 +130,60 @@ def _save(
     name: str,
     files: Mapping[str, bytes],
     parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
-    since: int = 0,
+    models: Sequence[Any],
+    since: int,
 ) -> None:
-    # The runner names the notebook by its path in the repository, Jupyter's server by its whole path.
-    named = (os.environ.get(name, "") for name in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"))
-    notebook = next((_label(path) for path in named if path.endswith(".ipynb")), None)
     target = paths.output_root() / "figures" / name
-    noted = [*paths.files_of_modules, *paths.files_read[since:]]
-    read = {_label(path): digest for path, digest in noted}
+    notebook = _notebook()
+    # 1. Where the files come from.
+    inputs = {}
+    for path, digest in [*paths.files_of_modules, *paths.files_read[since:]]:
+        inputs[_label(path)] = digest
+    inputs.pop(MODELS, None)
+    digests = {}
+    for ending, content in files.items():
+        digests[f"{target.name}.{ending}"] = sha256(content).hexdigest()
     about = {
         "name": name,
         "notebook": notebook,
         "parameters": parameters,
-        "models": [m if isinstance(m, str) else _model(m) for m in models],
-        "inputs": {label: digest for label, digest in read.items() if label != MODELS},
-        "files": {f"{target.name}.{end}": sha256(data).hexdigest() for end, data in files.items()},
+        "models": [model if isinstance(model, str) else _model(model) for model in models],
+        "inputs": inputs,
+        "files": digests,
     }
-    text = _json(about)
-    try:
-        committed = (paths.ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")
-        old = json.loads(committed)
-        clean = old["git"]["dirty"] is False
-        old = {k: v for k, v in old.items() if k not in OF_THE_RUN}
-    except (OSError, ValueError, KeyError):  # none yet, or damaged: replace it
-        old = None
-    if old == json.loads(text) and clean:
-        text = committed
-    else:
+    # 2. The committed account stays if it says the same.
+    text = _committed(name, _json(about))
+    if text is None:
         versions = {package: _version(package) for package in PACKAGES}
         versions["python"] = platform.python_version()
-        text = _json(about | {"git": _git(notebook), "versions": versions})
+        text = _json({**about, "git": _git(notebook), "versions": versions})
+    # 3. Write.
     target.parent.mkdir(parents=True, exist_ok=True)
-    for end, data in {**files, "json": text.encode()}.items():
-        write_atomically(target.with_name(f"{target.name}.{end}"), data)
+    for ending, content in {**files, "json": text.encode()}.items():
+        write_atomically(target.with_name(f"{target.name}.{ending}"), content)
+
+
+def _notebook() -> str | None:
+    """The notebook that runs: the runner names it by its path in the repository, Jupyter's server
+    by its whole path."""
+    for variable in ("FACTROBUST_NOTEBOOK", "JPY_SESSION_NAME"):
+        path = os.environ.get(variable, "")
+        if path.endswith(".ipynb"):
+            return _label(path)
+    return None
+
+
+def _committed(name: str, now: str) -> str | None:
+    """The committed NAME.json, if it holds what `now` does, from a run of committed code; else
+    None, as where there is none, or it is damaged."""
+    try:
+        text = (paths.ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")
+        committed = json.loads(text)
+        clean = committed["git"]["dirty"] is False
+        same = {key: value for key, value in committed.items() if key not in OF_THE_RUN}
+    except (OSError, ValueError, KeyError):
+        return None
+    return text if clean and same == json.loads(now) else None
 
 
 def _model(model: Any) -> str:
@@ -150,15 +210,16 @@ def _version(package: str) -> str:
 
 
 def _label(path: str | Path) -> str:
-    """The path of a file inside the repository; of others only the name, which tells of no machine."""
+    """The path of a file inside the repository; of others only the name, which tells of no
+    machine."""
     path = paths.ROOT / path
     inside = path.is_relative_to(paths.ROOT)
     return path.relative_to(paths.ROOT).as_posix() if inside else path.name
 
 
 def commit() -> str:
-    """The commit of the code that runs now, "+" behind it if something differs from that; "unknown" outside
-    a repository."""
+    """The commit of the code that runs now, "+" behind it if something differs from that; "unknown"
+    outside a repository."""
     found = _git(None)
     if found["commit"] is None:
         return "unknown"
@@ -167,24 +228,26 @@ def commit() -> str:
 
 def _git(notebook: str | None) -> dict[str, Any]:
     """The commit, and whether code or data differ from it; both None outside a repository."""
-    # --git-dir: the repository of this folder, and not one that contains it. No optional locks: a
-    # status must not disturb what the user does with git.
-    command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}"]
-
-    def git(*arguments: str) -> str:
-        how: dict[str, Any] = {"capture_output": True, "check": True, "encoding": "utf-8"}
-        return str(subprocess.run([*command, *arguments], cwd=paths.ROOT, **how).stdout)
-
     try:
-        commit = git("rev-parse", "HEAD").strip()
-        changed = git("status", "--porcelain", "--", ".", *WRITTEN_BY_RUNS).splitlines()
+        commit = _ask_git("rev-parse", "HEAD").strip()
+        changed = _ask_git("status", "--porcelain", "--", ".", *WRITTEN_BY_RUNS).splitlines()
         dirty = any(not line.startswith(" M notebooks/") for line in changed)
         if f" M {notebook}" in changed:  # by its own run, or by hand
             now = (paths.ROOT / str(notebook)).read_text(encoding="utf-8")
-            dirty |= _code(now) != _code(git("show", f"HEAD:{notebook}"))
+            dirty |= _code(now) != _code(_ask_git("show", f"HEAD:{notebook}"))
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
     return {"commit": commit, "dirty": dirty}
+
+
+def _ask_git(*arguments: str) -> str:
+    # --git-dir: the repository of this folder, and not one that contains it. No optional locks: a
+    # status must not disturb what the user does with git.
+    command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}", *arguments]
+    found = subprocess.run(
+        command, cwd=paths.ROOT, capture_output=True, check=True, encoding="utf-8"
+    )
+    return found.stdout
 
 
 def _code(text: str) -> list[str]:

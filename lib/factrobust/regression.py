@@ -1,11 +1,11 @@
 """Logistic regressions of few rows: by maximum likelihood where that is finite, else with priors.
 
-Where some predictors tell right from wrong without an error, as in a category that is all wrong, the
-likelihood grows for ever along them (Albert and Anderson, Biometrika 71, 1984); with collinear columns
-its maximum is not unique. Then each coefficient but the intercept gets a normal prior with mean 0 and
-standard deviation PRIOR_SD, in logits for one standard deviation of a predictor. Covariances, p-values
-and intervals are those of the posterior's normal approximation, and the method says so.
-"""
+Where some predictors tell right from wrong without an error, as in a category that is all wrong,
+the likelihood grows for ever along them (Albert and Anderson, Biometrika 71, 1984); with collinear
+columns its maximum is not unique. Then each coefficient but the intercept gets a normal prior with
+mean 0 and standard deviation PRIOR_SD, in logits for one standard deviation of a predictor.
+Covariances, p-values and intervals are those of the posterior's normal approximation, and the
+method says so."""
 
 import warnings
 from dataclasses import dataclass
@@ -36,20 +36,26 @@ class Estimates:
 
 
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
-    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique, else
-    penalised: "collinear" if the design's rank is too low, "separated" if no fit has settled."""
-    design, names = np.ascontiguousarray(columns), columns.columns
-    collinear = np.linalg.matrix_rank(np.linalg.qr(design, mode="r")) < design.shape[1]
+    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique,
+    else penalised: "collinear" if the design's rank is too low, "separated" if no fit has
+    settled."""
+    design = np.ascontiguousarray(columns)
+    names = columns.columns
+    triangle = np.linalg.qr(design, mode="r")
+    collinear = np.linalg.matrix_rank(triangle) < design.shape[1]
     result = None if collinear else maximum_likelihood(design, y)
     if result is not None:
-        b, covariance = result.params, result.cov_params()
-        degrees, method = float(len(b)), ML
+        b = result.params
+        covariance = result.cov_params()
+        degrees = float(len(b))
+        method = ML
     else:
         precision = np.where(names == "intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.
-        degrees = float(np.trace(covariance @ (hessian - np.diag(precision))))
+        information = hessian - np.diag(precision)
+        degrees = float(np.trace(covariance @ information))
         method = f"penalised ({'collinear' if collinear else 'separated'})"
     likelihood = log_likelihood(design @ b, y)
     return Estimates(pd.Series(b, index=names), covariance, degrees, likelihood, method)
@@ -59,18 +65,22 @@ def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
     """Coefficients [column] that maximise log-likelihood - sum of precision * b^2 / 2, by
     Levenberg and Marquardt's method, and the negative Hessian there [column, column].
 
-    They are the mode under independent normal priors with mean 0 and variance 1 / precision [column]
-    (0: no prior). Raises RuntimeError if it does not converge, as columns without a prior may cause.
-    """
+    They are the mode under independent normal priors with mean 0 and variance 1 / precision
+    [column] (0: no prior). Raises RuntimeError if it does not converge, as columns without a prior
+    may cause."""
 
     def slope(b: Array) -> Array:
-        return design.T @ (expit(design @ b) - y) + precision * b
+        residuals = expit(design @ b) - y
+        return design.T @ residuals + precision * b
 
     def curvature(b: Array) -> Array:
         p = expit(design @ b)
-        return (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
+        variance = p * (1 - p)
+        information = (design * variance[:, None]).T @ design
+        return information + np.diag(precision)
 
-    found = root(slope, np.zeros(design.shape[1]), jac=curvature, method="lm", tol=1e-12)
+    start = np.zeros(design.shape[1])
+    found = root(slope, start, jac=curvature, method="lm", tol=1e-12)
     if not found.success:
         raise RuntimeError(f"the penalised fit did not converge: {found.message}")
     return found.x, curvature(found.x)
@@ -78,23 +88,32 @@ def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
 
 def log_likelihood(logits: Array, y: Array) -> float:
     """Log-likelihood of outcomes y (0 or 1) under logits [row]."""
-    return float(-np.logaddexp(0, np.where(y > 0, -logits, logits)).sum())
+    of_outcome = np.where(y > 0, logits, -logits)
+    return float(-np.logaddexp(0, -of_outcome).sum())
 
 
 def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
-    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows of
-    one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite estimate
-    would settle."""
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows
+    of one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite
+    estimate would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
+    kind = "nonrobust"
+    kind_options = None
+    if clusters is not None:
+        kind = "cluster"
+        kind_options = {"groups": clusters}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
             result = Logit(y, design, check_rank=False).fit(
-                method="newton", maxiter=ML_STEPS, ridge_factor=0, disp=0,
-                cov_type="nonrobust" if clusters is None else "cluster",
-                cov_kwds=None if clusters is None else {"groups": clusters},
-            )  # fmt: skip
+                method="newton",
+                maxiter=ML_STEPS,
+                ridge_factor=0,
+                disp=0,
+                cov_type=kind,
+                cov_kwds=kind_options,
+            )
         except np.linalg.LinAlgError:
             return None
     # Not the standard errors: a variance of 0 may be rounded to less than 0.

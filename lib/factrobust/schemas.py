@@ -1,4 +1,5 @@
-"""The tables that modules give to each other. The schema of a table names, types and checks columns.
+"""The tables that modules give to each other. The schema of a table names, types and checks
+columns.
 
 "A table `schemas.Scores`" in a docstring means a table with these columns; it may have more.
 `schemas.Scores.validate(table)` checks one. data/columns.csv says what a column means in every
@@ -7,7 +8,6 @@ table, unless the schema here says otherwise. A table keeps the columns that say
 Log-probabilities are natural, in float32 as models give them, or sums of those in float64.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,15 +17,15 @@ import pandera.pandas as pa
 
 from factrobust.paths import DATA
 
-# If Dask is installed, pandera imports it for types that are not used here, which takes half a second.
-if "dask.dataframe" not in sys.modules:
-    sys.modules["dask.dataframe"] = None  # type: ignore[assignment]
-    import pandera.typing.dask  # noqa: F401
-
-    del sys.modules["dask.dataframe"]
-
-TYPES: dict[str, Any] = {"text": str, "number": float, "whole": int, "flag": bool, "any": None}
-TYPES |= {"whole?": pd.Int64Dtype(), "flag?": pd.BooleanDtype()}  # a missing number is NaN
+TYPES: dict[str, Any] = {
+    "text": str,
+    "number": float,
+    "whole": int,
+    "flag": bool,
+    "any": None,
+    "whole?": pd.Int64Dtype(),  # of others a missing one is NaN
+    "flag?": pd.BooleanDtype(),
+}
 
 
 def _column(
@@ -33,11 +33,18 @@ def _column(
 ) -> pa.Column:
     """A column with values from `low` to `high`. Its kind is a key of TYPES; ? means that cells may
     be missing."""
-    ends = {"ge": low, "le": high}
-    checks = [getattr(pa.Check, name)(end) for name, end in ends.items() if not np.isnan(end)]
-    form: dict[str, Any] = {"nullable": kind.endswith("?"), "coerce": coerce == "yes"}
-    dtype = TYPES.get(kind, TYPES[kind.removesuffix("?")])
-    return pa.Column(dtype, checks, description=description, **form)
+    checks = []
+    if not np.isnan(low):
+        checks.append(pa.Check.ge(low))
+    if not np.isnan(high):
+        checks.append(pa.Check.le(high))
+    return pa.Column(
+        TYPES[kind] if kind in TYPES else TYPES[kind.removesuffix("?")],
+        checks,
+        description=description,
+        nullable=kind.endswith("?"),
+        coerce=coerce == "yes",
+    )
 
 
 def _table(
@@ -49,10 +56,11 @@ def _table(
 ) -> pa.DataFrameSchema:
     """A schema with the columns of `base`, then `columns`: names of COLUMNS, or of `special` ones.
     No two rows are equal in all columns of `unique`."""
-    here = {name: special.get(name) or COLUMNS[name] for name in columns.split()}
     base = base or pa.DataFrameSchema()
-    unique = [*unique] or base.unique
-    return pa.DataFrameSchema(base.columns | here, unique=unique, description=description)
+    every = dict(base.columns)
+    for name in columns.split():
+        every[name] = special.get(name) or COLUMNS[name]
+    return pa.DataFrameSchema(every, unique=[*unique] or base.unique, description=description)
 
 
 _LINES = pd.read_csv(DATA / "columns.csv").itertuples(index=False)
@@ -94,7 +102,8 @@ Questions = _table(
 _OBJECT = _column("text", "what the question is about")
 ContextQuestions = _table(
     "Questions that are asked with and without a context (part 4).",
-    "question_id category base_id attribute object question prefix answers right_answers popularity",
+    "question_id category base_id attribute object question prefix answers right_answers "
+    "popularity",
     unique=["question_id"],
     object=_OBJECT,
 )
@@ -141,8 +150,13 @@ Responses = _table(
 )
 ContextResults = _table(
     "Answers without and with a context, and their perplexities (part 4).",
-    "model question_id category base_id object parametric counterfactual contextual p0 p1 p2 p3 p4 "
-    "n_tokens_parametric n_tokens_counterfactual first_entropy first_entropy_context first_shift",
+    """
+    model question_id category base_id object
+    parametric counterfactual contextual
+    p0 p1 p2 p3 p4
+    n_tokens_parametric n_tokens_counterfactual
+    first_entropy first_entropy_context first_shift
+    """,
     object=_OBJECT,
 )
 
@@ -164,8 +178,12 @@ Robustness = _table(
 )
 Matched = _table(
     "Matches of correct with incorrect dates: a row a model, format, fact, precision (part 2).",
-    "model prompt_format fact_id precision n_correct n_incorrect matches wins ties win_rate robust "
-    "margin chance",
+    """
+    model prompt_format fact_id precision
+    n_correct n_incorrect
+    matches wins ties
+    win_rate robust margin chance
+    """,
     precision=_column("text", "year, month, day, or global: all matches of the three"),
 )
 MarkedResponses = _table(
@@ -181,9 +199,15 @@ AnswerSets = _table(
 )
 Groups = _table(
     "A question with what may predict that it is answered rightly (part 3).",
-    "model group_id relation correct substring accuracy scons cert scons_bare "
-    "n_answers n_empty agreement logprob logprob_sum logprob_first logprob_least n_tokens predictive_entropy string_entropy semantic_entropy rouge_l "
-    "log_popularity",
+    """
+    model group_id relation
+    correct substring accuracy
+    scons cert scons_bare
+    n_answers n_empty agreement
+    logprob logprob_sum logprob_first logprob_least n_tokens
+    predictive_entropy string_entropy semantic_entropy rouge_l
+    log_popularity
+    """,
     logprob=_column("number?", "mean log P of the original's greedy tokens", high=0),
     n_tokens=_column("whole", "how many these are", low=0),
 )

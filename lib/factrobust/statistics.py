@@ -6,8 +6,8 @@ bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, s
 interval runs between the 0.025 and 0.975 quantiles of the statistic over the resamples. Rows are
 sorted before anything is drawn, so that their order does not count.
 
-Without a row everything is NaN and n 0; with one fact low and high are NaN. Shares that are all 0 or
-all 1 have exact binomial bounds, with the groups as trials: no resample can show another value.
+Without a row everything is NaN and n 0; with one fact low and high are NaN. Shares that are all 0
+or all 1 have exact binomial bounds, with the groups as trials: no resample can show another value.
 """
 
 import functools
@@ -24,7 +24,7 @@ from factrobust.tables import melted
 
 Array = NDArray[np.float64]
 CELLS = 4_000_000  # resamples are drawn in blocks of at most this many numbers (32 MB)
-TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
+TAILS = ((1 - 0.95) / 2, (1 + 0.95) / 2)  # of a 95% interval
 TWO_SIDED = 1.959963984540054  # the standard normal's quantile at the upper tail
 
 
@@ -43,15 +43,21 @@ NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 def bootstrap_mean(
     values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
 ) -> Interval:
-    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite. With
-    `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its own."""
+    """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite.
+    With `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its
+    own."""
     (rows,), inverse = _sorted([values], groups)
-    sums, sizes = np.bincount(inverse, weights=rows), np.bincount(inverse)
+    sums = np.bincount(inverse, weights=rows)
+    sizes = np.bincount(inverse)
     n = len(sizes)
     if n > 1 and rows.min() == rows.max() and rows[0] in (0, 1):
         low, high = binomial_interval(n * rows[0], n)
         return Interval(float(rows[0]), float(low), float(high), n)
-    return _bootstrap(lambda draws: _dot(draws, sums) / _dot(draws, sizes), n, n_boot, seed)
+
+    def mean(draws: Array) -> Array:
+        return _dot(draws, sums) / _dot(draws, sizes)
+
+    return _bootstrap(mean, n, n_boot, seed)
 
 
 def bootstrap_statistic(
@@ -86,7 +92,9 @@ def paired_difference(
     differs, the bounds are minus and plus the exact upper bound of a share of 0: a difference may
     be as rare in either direction."""
     found = bootstrap_mean(a.astype(float) - b.astype(float), groups, n_boot=n_boot)
-    return found._replace(low=-found.high) if found.mean == found.low == 0 else found
+    if found.mean == 0 and found.low == 0:
+        return found._replace(low=-found.high)
+    return found
 
 
 def paired_table(
@@ -102,32 +110,56 @@ def paired_table(
 ) -> pd.DataFrame:
     """Compare the column `value` between two values of `column`, in each combination of `by`.
 
-    `df` has one row per `group` (fact) for each of the two; only facts that have both count. Returns
-    the columns of `by`, a column with the mean for each, and mean, low, high and n (facts) of the
-    second minus the first. With a `cluster`, whole clusters are drawn, and a last column counts them.
-    """
+    `df` has one row per `group` (fact) for each of the two; only facts that have both count.
+    Returns the columns of `by`, a column with the mean for each, and mean, low, high and n (facts)
+    of the second minus the first. With a `cluster`, whole clusters are drawn, and a last column
+    counts them."""
     rows = []
     for key, part in df.groupby(list(by), sort=False):
+        # 1. The facts that have both values, side by side.
         wide = part.pivot(index=group, columns=column, values=value)
         wide = wide.reindex(columns=list(between)).dropna().astype(float)
-        groups = part.drop_duplicates(group).set_index(group).reindex(wide.index)
-        first, second = (wide[name] for name in between)
-        drawn = groups[cluster] if cluster else None
-        apart = paired_difference(second, first, drawn, n_boot=n_boot)
-        rows.append((*key, first.mean(), second.mean(), *apart._replace(n=len(wide)), apart.n))
-    table = pd.DataFrame(rows, columns=[*by, *between, *Interval._fields, f"{cluster}s"])
-    return table if cluster else table.iloc[:, :-1]
+        first = wide[between[0]]
+        second = wide[between[1]]
+        # 2. The second minus the first.
+        clusters = None
+        if cluster:
+            clusters = part.drop_duplicates(group).set_index(group)[cluster].reindex(wide.index)
+        difference = paired_difference(second, first, clusters, n_boot=n_boot)
+        row = [*key, first.mean(), second.mean(), *difference._replace(n=len(wide))]
+        if cluster:
+            row.append(difference.n)
+        rows.append(row)
+    columns = [*by, *between, *Interval._fields]
+    if cluster:
+        columns.append(f"{cluster}s")
+    return pd.DataFrame(rows, columns=columns)
 
 
 def pairwise(
-    df: pd.DataFrame, value: str, column: str = "model", *, cluster: str, **how: Any
+    df: pd.DataFrame,
+    value: str,
+    column: str = "model",
+    *,
+    cluster: str,
+    group: str = "fact_id",
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """`paired_table` of every two values of `column`: their names as first and second, and the
     interval of first minus second."""
-    rows, every, how = [], df.assign(all=""), how | {"cluster": cluster}
-    for one, other in combinations(df[column].unique(), 2):
-        table = paired_table(every, ["all"], value, column, (other, one), **how)
-        rows += [(one, other, *found[3:]) for found in table.itertuples(index=False)]
+    rows = []
+    for first, second in combinations(df[column].unique(), 2):
+        [found] = paired_table(
+            df.assign(all=""),
+            ["all"],
+            value,
+            column,
+            (second, first),
+            group=group,
+            cluster=cluster,
+            n_boot=n_boot,
+        ).itertuples(index=False)
+        rows.append((first, second, *found[3:]))
     return pd.DataFrame(rows, columns=["first", "second", *Interval._fields, f"{cluster}s"])
 
 
@@ -145,9 +177,14 @@ def estimates(
     number of rows of the part, and a further column, such as "relations", that of clusters."""
     rows = []
     for key, part in df.groupby(list(by), sort=sort):
-        found = tuple(estimate(part))
-        rows.append((*key, *found[:-1], len(part), found[-1]) if cluster else (*key, *found))
-    return pd.DataFrame(rows, columns=[*by, *columns, *([f"{cluster}s"] if cluster else [])])
+        found = list(estimate(part))
+        if cluster:
+            found.insert(-1, len(part))
+        rows.append((*key, *found))
+    names = [*by, *columns]
+    if cluster:
+        names.append(f"{cluster}s")
+    return pd.DataFrame(rows, columns=names)
 
 
 def statistic_table(
@@ -160,14 +197,15 @@ def statistic_table(
     n_boot: int = 2000,
     sort: bool = True,
 ) -> pd.DataFrame:
-    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters are
-    drawn, if a `cluster` is named."""
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters
+    are drawn, if a `cluster` is named."""
 
-    def of(part: pd.DataFrame) -> Interval:
+    def estimate(part: pd.DataFrame) -> Interval:
+        arrays = [part[column] for column in columns]
         groups = part[cluster] if cluster else None
-        return bootstrap_statistic(statistic, [part[c] for c in columns], groups, n_boot=n_boot)
+        return bootstrap_statistic(statistic, arrays, groups, n_boot=n_boot)
 
-    return estimates(df, by, of, cluster=cluster, sort=sort)
+    return estimates(df, by, estimate, cluster=cluster, sort=sort)
 
 
 def correlations(
@@ -191,23 +229,29 @@ def correlations(
 def in_ranges(values: ArrayLike, ends: Mapping[str, float]) -> Any:
     """The name of the range that each value lies in, [row]. `ends` gives the last value of each
     range by its name, in ascending order."""
-    return np.array([*ends])[np.searchsorted([*ends.values()], values)]
+    names = np.array(list(ends))
+    last_values = list(ends.values())
+    return names[np.searchsorted(last_values, values)]
 
 
 def top_entropy(top_logprobs: Sequence[float]) -> float:
     """Entropy of one position of an answer, in [0, 1]: H = -sum p log_k p over the k likeliest
     tokens (the paper: k = 10, log base 10, equation 1), from their natural-log probabilities, which
     are renormalised to sum to one, so that the maximum is exactly 1."""
-    most = max(top_logprobs)  # math's functions: there are too few numbers for arrays to pay
-    sizes = [math.exp(p - most) for p in top_logprobs]
-    total = math.fsum(sizes)
-    entropy = math.log(total) - math.fsum(s * math.log(s) for s in sizes if s) / total
-    return min(max(entropy / math.log(len(sizes)), 0.0), 1.0)
+    largest = max(top_logprobs)  # math's functions: there are too few numbers for arrays to pay
+    weights = [math.exp(p - largest) for p in top_logprobs]
+    total = math.fsum(weights)
+    mean_log = math.fsum(w * math.log(w) for w in weights if w) / total
+    entropy = math.log(total) - mean_log
+    share = entropy / math.log(len(weights))
+    return min(max(share, 0.0), 1.0)
 
 
 def ratio(over: Array, under: Array) -> Array:
     """`over` / `under` in each resample, NaN where `under` is not above 0."""
-    return np.divide(over, under, out=np.full(under.shape, np.nan), where=under > 0)
+    result = np.full(under.shape, np.nan)
+    np.divide(over, under, out=result, where=under > 0)
+    return result
 
 
 def ratio_of_sums(weights: Array, above: Array, below: Array) -> Array:
@@ -223,8 +267,11 @@ def slope_through_0(weights: Array, x: Array, y: Array) -> Array:
 def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
     """Mean over the parts (a number per row) of the mean of `values` [row] in each part: all parts
     have the same weight, however many rows they have. NaN in resamples that lack a part."""
-    inside = [(parts == part).astype(float) for part in np.unique(parts)]
-    return np.mean([ratio_of_sums(weights, values * here, here) for here in inside], axis=0)
+    means = []
+    for part in np.unique(parts):
+        inside = (parts == part).astype(float)
+        means.append(ratio_of_sums(weights, values * inside, inside))
+    return np.mean(means, axis=0)
 
 
 def explained(weights: Array, y: Array, *predictors: Array) -> Array:
@@ -232,12 +279,14 @@ def explained(weights: Array, y: Array, *predictors: Array) -> Array:
     var(y)). C is the covariance matrix of y and the predictors, P that of the predictors alone. NaN
     where y or a predictor is constant, or the predictors are collinear."""
     covariance = _covariance(weights, y, *predictors)
-    inner = np.linalg.det(covariance[:, 1:, 1:]) * covariance[:, 0, 0]
-    return 1 - ratio(np.linalg.det(covariance), inner)
+    of_predictors = np.linalg.det(covariance[:, 1:, 1:])
+    variance = covariance[:, 0, 0]
+    return 1 - ratio(np.linalg.det(covariance), of_predictors * variance)
 
 
 def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
-    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials [row]."""
+    """Exact (Clopper-Pearson) 95% bounds of a share: `successes` out of `n` independent trials
+    [row]."""
     from scipy.special import betaincinv
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
@@ -265,16 +314,24 @@ def interval_table(
     by = list(by)
     if not isinstance(value, str):
         further = {str(group), str(cluster)}.intersection(df.columns).difference(by)
-        df, value = melted(df, [*by, *further], value), "value"
-    drawn, rows = cluster or group, []
+        df = melted(df, [*by, *further], value)
+        value = "value"
+    drawn = cluster or group
+    rows = []
     for key, part in df.groupby(by, observed=True, dropna=False) if by else [((), df)]:
-        groups = None if drawn is None else part[drawn]
+        groups = part[drawn] if drawn else None
         found = bootstrap_mean(part[value], groups, n_boot=n_boot)
-        n = part[group].nunique() if group else len(part)
-        rows.append((*key, *found[:3], *([n, found.n] if cluster else [n])))
-    counted = ["n", f"{cluster}s"] if cluster else ["n"]
-    table = pd.DataFrame(rows, columns=[*by, *Interval._fields[:3], *counted])
-    return table.astype({name: df[name].dtype for name in by} | dict.fromkeys(counted, int))
+        row = [*key, found.mean, found.low, found.high]
+        row.append(part[group].nunique() if group else len(part))
+        if cluster:
+            row.append(found.n)
+        rows.append(row)
+    counts = ["n"]
+    if cluster:
+        counts.append(f"{cluster}s")
+    table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", *counts])
+    types = {name: df[name].dtype for name in by} | dict.fromkeys(counts, int)
+    return table.astype(types)
 
 
 def side_by_side(
@@ -289,13 +346,20 @@ def side_by_side(
     `digits`, they are numbers and no shares: "0.96 [0.93, 0.97]". Rows and columns keep the order
     of the table; a cell without an estimate is ""."""
     numbers = table[[value, "low", "high"]]
-    cell = "{:.0f}% [{:.0f}, {:.0f}]" if digits is None else "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]"
-    scaled = numbers * 100 if digits is None else numbers
-    texts = [cell.format(*row, digits) for row in scaled.round(digits or 0).to_numpy() + 0.0]
+    if digits is None:
+        pattern = "{:.0f}% [{:.0f}, {:.0f}]"
+        rounded = (numbers * 100).round(0)
+    else:
+        pattern = "{:.N} [{:.N}, {:.N}]".replace("N", f"{digits}f")
+        rounded = numbers.round(digits)
+    # Adding 0.0 makes -0.0 plain 0.
+    texts = [pattern.format(*row) for row in rounded.to_numpy() + 0.0]
     known = table.assign(cell=texts)[numbers[value].notna()]
     wide = known.pivot(index=rows, columns=columns, values="cell")
-    order = [table.set_index(names).index.unique() for names in (rows, columns)]
-    wide = wide.reindex(index=order[0], columns=order[1]).fillna("")
+    wide = wide.reindex(
+        index=table.set_index(rows).index.unique(),
+        columns=table.set_index(columns).index.unique(),
+    ).fillna("")
     return wide.rename_axis(columns=None) if isinstance(columns, str) else wide
 
 
@@ -321,8 +385,8 @@ def exact_share(values: pd.Series) -> Interval:
 
 
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-    """Share of rows, independent trials, where the column `value` is true in every combination of the
-    columns `by`: these, mean, low, high and n."""
+    """Share of rows, independent trials, where the column `value` is true in every combination of
+    the columns `by`: these, mean, low, high and n."""
     table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
@@ -342,7 +406,8 @@ def agreement(one: pd.Series, other: pd.Series) -> Agreement:
     labels that are drawn at random with the shares of each series. It is NaN if both series hold
     one and the same label everywhere."""
     share = exact_share(one == other)
-    chance = (one.value_counts(normalize=True) * other.value_counts(normalize=True)).sum()
+    shares = one.value_counts(normalize=True) * other.value_counts(normalize=True)
+    chance = shares.sum()
     kappa = (share.mean - chance) / (1 - chance) if chance < 1 else float("nan")
     return Agreement(*share, float(kappa))
 
@@ -351,10 +416,10 @@ def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.Da
     """How often the columns `rules` (bool) differ from the column `truth` (bool): rule, what, mean,
     low, high (exact), n. `what` is "error" (a share of all rows), "false positives" (of the rows
     that are not true) or "false negatives" (of those that are true)."""
-    rows = labels.melt([truth], list(rules), "rule", value_name="said")
-    rows["wrong"] = rows["said"] != rows[truth]
-    kind = rows[truth].map({False: "false positives", True: "false negatives"})
-    both = pd.concat([rows.assign(what="error"), rows.assign(what=kind)])
+    rows = labels.melt([truth], list(rules), "rule", value_name="verdict")
+    rows["wrong"] = rows["verdict"] != rows[truth]
+    kinds = rows[truth].map({False: "false positives", True: "false negatives"})
+    both = pd.concat([rows.assign(what="error"), rows.assign(what=kinds)])
     return exact_table(both, ["rule", "what"], "wrong")
 
 
@@ -363,20 +428,21 @@ def _sorted(
 ) -> tuple[list[Array], NDArray[np.intp]]:
     """The columns and their group numbers 0, 1, ..., sorted by group, then by value."""
     rows = [np.asarray(column, dtype=float) for column in columns]
-    if bad := sum(int((~np.isfinite(row)).sum()) for row in rows):
+    bad = sum(np.count_nonzero(~np.isfinite(row)) for row in rows)
+    if bad:
         raise ValueError(f"{bad} values are missing or infinite: drop them first, and say so.")
     if groups is None:
         groups = np.lexsort(rows[::-1]).argsort()  # every row is a group of its own
-    inverse, _ = pd.factorize(np.asarray(groups), sort=True)
-    order = np.lexsort([*rows[::-1], inverse])
-    return [row[order] for row in rows], inverse[order]
+    numbers, _ = pd.factorize(np.asarray(groups), sort=True)
+    order = np.lexsort([*rows[::-1], numbers])
+    return [row[order] for row in rows], numbers[order]
 
 
 def _bootstrap(
     statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
 ) -> Interval:
-    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by arrays
-    of up to `width` numbers per resample."""
+    """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by
+    arrays of up to `width` numbers per resample."""
     if n == 0:
         return NOTHING
     estimate = float(statistic(np.ones((1, n)))[0])
@@ -393,11 +459,12 @@ def _draws(n: int, n_boot: int, seed: int, block: int) -> Iterator[Array]:
     """How often each of n groups is drawn, [resample, group], in blocks, which change nothing."""
     if n * n_boot <= CELLS:
         drawn = _all_draws(n, n_boot, seed)
-        yield from (drawn[start : start + block] for start in range(0, n_boot, block))
+        for start in range(0, n_boot, block):
+            yield drawn[start : start + block]
         return
-    rng = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     for start in range(0, n_boot, block):
-        yield _draw(rng, n, min(block, n_boot - start))
+        yield _draw(generator, n, min(block, n_boot - start))
 
 
 @functools.lru_cache(maxsize=4)  # every cell of a table has about the same n; drawing costs most
@@ -405,11 +472,13 @@ def _all_draws(n: int, n_boot: int, seed: int) -> Array:
     return _draw(np.random.default_rng(seed), n, n_boot)
 
 
-def _draw(rng: np.random.Generator, n: int, resamples: int) -> Array:
-    picks = rng.integers(n, size=(resamples, n)) + n * np.arange(resamples)[:, None]
-    counts = np.bincount(picks.ravel(), minlength=resamples * n).reshape(resamples, n).astype(float)
-    counts.setflags(write=False)
-    return counts
+def _draw(generator: np.random.Generator, n: int, resamples: int) -> Array:
+    picks = generator.integers(n, size=(resamples, n))
+    cells = picks + n * np.arange(resamples)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=resamples * n)
+    draws = counts.reshape(resamples, n).astype(float)
+    draws.setflags(write=False)
+    return draws
 
 
 def _dot(weights: Array, values: NDArray[Any]) -> Array:
@@ -420,19 +489,25 @@ def _dot(weights: Array, values: NDArray[Any]) -> Array:
 
 def _weighted_pearson(weights: Array, x: Array, y: Array) -> Array:
     covariance = _covariance(weights, x, y)
-    variances = covariance[:, 0, 0], covariance[:, 1, 1]
+    variance_x = covariance[:, 0, 0]
+    variance_y = covariance[:, 1, 1]
     # What is left of a constant's variance is rounding: such a resample has no correlation.
-    pairs = zip(variances, (x, y), strict=True)
-    defined = np.all([v > 1e-12 * np.var(z) for v, z in pairs], axis=0)
-    scale = np.sqrt(np.where(defined, variances[0] * variances[1], 1.0))
-    return np.where(defined, np.clip(covariance[:, 0, 1] / scale, -1, 1), np.nan)
+    varies_x = variance_x > 1e-12 * np.var(x)
+    varies_y = variance_y > 1e-12 * np.var(y)
+    defined = varies_x & varies_y
+    scale = np.sqrt(np.where(defined, variance_x * variance_y, 1.0))
+    correlation = np.clip(covariance[:, 0, 1] / scale, -1, 1)
+    return np.where(defined, correlation, np.nan)
 
 
 def _covariance(weights: Array, *columns: Array) -> Array:
     """Covariance matrices of columns [row], [resample, column, column]."""
     # Shifting by the overall means keeps digits when they are large against the spread.
-    rows = np.stack([x - x.mean() for x in columns])
-    pairs = (rows[:, None] * rows).reshape(len(rows) ** 2, -1)
-    sums = np.einsum("ij,kj->ik", weights, np.vstack([rows, pairs]), optimize=True)
-    mean, products = np.split(sums / weights.sum(axis=1)[:, None], [len(rows)], axis=1)
-    return products.reshape(-1, len(rows), len(rows)) - mean[:, :, None] * mean[:, None, :]
+    rows = np.stack([column - column.mean() for column in columns])
+    n = len(rows)
+    products = (rows[:, None] * rows).reshape(n * n, -1)  # of every two columns
+    sums = np.einsum("ij,kj->ik", weights, np.vstack([rows, products]), optimize=True)
+    means = sums / weights.sum(axis=1)[:, None]
+    of_rows = means[:, :n]
+    of_products = means[:, n:].reshape(-1, n, n)
+    return of_products - of_rows[:, :, None] * of_rows[:, None, :]

@@ -1,10 +1,10 @@
-"""What every notebook's start shares: parameters, models, input files, saving, means with intervals.
+"""What every notebook's start shares: parameters, models, input files, saving, means with
+intervals.
 
 A notebook's second cell hands its parameters over by name. The rooms have studies of their own
 (`decoding.Study`, ...), which load data, ask questions and mark answers.
 """
 
-import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -18,6 +18,7 @@ from pandas.api.types import is_integer_dtype
 from factrobust import load_model, paths, statistics
 from factrobust.models.interface import Model
 from factrobust.models.records import Records, open_records
+from factrobust.plots import style
 from factrobust.provenance import PACKAGES, save_figure, save_table
 
 Table = pd.DataFrame
@@ -27,9 +28,9 @@ Statistic = Callable[..., statistics.Array]
 
 
 def prepare_kernel() -> None:
-    """Set what all notebooks need of Python, pandas and Jupyter; run once more, it changes nothing."""
-    # Answers are millions of small objects and no garbage: looking for it takes half of the time.
-    gc.set_threshold(1_000_000)
+    """Set what all notebooks need of pandas, matplotlib and Jupyter; run once more, it changes
+    nothing."""
+    style.setup()
     pd.set_option("display.max_colwidth", 90)
     if shell := get_ipython():
         shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
@@ -44,15 +45,15 @@ def _as_html(table: pd.DataFrame) -> str:
 class Study:
     """Parameters, models and input files of a notebook: the provenance of what it saves.
 
-    `models` are names, folders, files, hub ids or endpoints, as `load_model` takes them. `parameters`
-    are the notebook's, by name; one that is None was not given. A room's study has an argument for each
-    that it uses, and takes those of later cells as `other_parameters`. Answers are kept in `records`,
-    by default where `open_records` says. The input files are those that are read from now on.
+    `models` are names, folders, files, hub ids or endpoints, as `load_model` takes them.
+    `parameters` are the notebook's, by name; one that is None was not given. A room's study has an
+    argument for each that it uses, and takes those of later cells as `other_parameters`. Answers
+    are kept in `records`, by default where `open_records` says. The input files are those that are
+    read from now on.
 
-    Its estimates draw whole clusters of facts, `n_boot` times, a parameter; facts, where a table is split
-    by these clusters, or a study has none. Tables need a column `unit`; the clusters come from the
-    study's facts.
-    """
+    Its estimates draw whole clusters of facts, `n_boot` times, a parameter; facts, where a table is
+    split by these clusters, or a study has none. Tables need a column `unit`; the clusters come
+    from the study's facts."""
 
     facts: pd.DataFrame
     unit, cluster = "fact_id", ""  # columns of the facts; those of a cluster resemble each other
@@ -88,56 +89,92 @@ class Study:
     def means(
         self, table: Table, by: Columns, value: str | list[str], *, group: str | None = ""
     ) -> Table:
-        """`statistics.interval_table`: means of `value` in each combination of the columns `by`, with
-        intervals. n counts facts, or the values of another column `group`; rows for None."""
-        rows, drawn = self._clustered(table, by)
-        counted = self.unit if group == "" else group
-        return statistics.interval_table(rows, by, value, counted, **drawn)
+        """`statistics.interval_table`: means of `value` in each combination of the columns `by`,
+        with intervals. n counts facts, or the values of another column `group`; rows for None."""
+        return statistics.interval_table(
+            self._complete(table),
+            by,
+            value,
+            self.unit if group == "" else group,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def statistic(
         self, table: Table, by: Columns, statistic: Statistic, columns: Columns, sort: bool = True
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.statistic_table(rows, by, statistic, columns, sort=sort, **drawn)
+        return statistics.statistic_table(
+            self._complete(table),
+            by,
+            statistic,
+            columns,
+            sort=sort,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def correlations(
         self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
     ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.correlations(rows, by, x, y, ranks=ranks, **drawn)
+        return statistics.correlations(
+            self._complete(table),
+            by,
+            x,
+            y,
+            ranks=ranks,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def paired(
         self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
     ) -> Table:
         """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
-        rows, drawn = self._clustered(table, by)
-        return statistics.paired_table(rows, by, value, column, between, group=self.unit, **drawn)
+        return statistics.paired_table(
+            self._complete(table),
+            by,
+            value,
+            column,
+            between,
+            group=self.unit,
+            cluster=self._cluster_beside(by),
+            n_boot=self.parameter("n_boot"),
+        )
 
     def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
         """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
-        rows, drawn = self._clustered(table)
-        return statistics.pairwise(rows, value, column, group=self.unit, **drawn)
+        return statistics.pairwise(
+            self._complete(table),
+            value,
+            column,
+            group=self.unit,
+            cluster=self.cluster,
+            n_boot=self.parameter("n_boot"),
+        )
 
-    def _clustered(self, table: Table, by: Columns = ()) -> tuple[Table, dict[str, Any]]:
-        """The complete table, and how its clusters are drawn."""
-        cluster = "" if self.cluster in by else self.cluster
-        return self._complete(table), {"cluster": cluster, "n_boot": self.parameter("n_boot")}
+    def _cluster_beside(self, by: Columns) -> str:
+        """The column of clusters that are drawn where a table is split by the columns `by`."""
+        return "" if self.cluster in by else self.cluster
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts. ValueError unless each fact has one."""
         if not self.cluster or self.cluster in table:
             return table
-        clusters = self.facts[[self.unit, self.cluster]].drop_duplicates().set_index(self.unit)
-        if (twice := clusters.index[clusters.index.duplicated()]).size:
+        pairs = self.facts[[self.unit, self.cluster]].drop_duplicates()
+        clusters = pairs.set_index(self.unit)
+        twice = clusters.index[clusters.index.duplicated()]
+        if len(twice):
             raise ValueError(f"{self.unit} {twice[0]!r} has more than one {self.cluster}.")
-        if (missing := table.loc[~table[self.unit].isin(clusters.index), self.unit]).size:
-            raise ValueError(f"{self.unit} {missing.iloc[0]!r} is none of the study's facts.")
+        unknown = table.loc[~table[self.unit].isin(clusters.index), self.unit]
+        if len(unknown):
+            raise ValueError(f"{self.unit} {unknown.iloc[0]!r} is none of the study's facts.")
         return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
-        """`provenance.save_figure` with this study's provenance; returns the figure, to be shown."""
+        """`provenance.save_figure` with this study's provenance; returns the figure, to be
+        shown."""
         save_figure(fig, name, data, **self.about | other)
         return fig
 

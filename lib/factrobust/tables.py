@@ -26,9 +26,9 @@ BLANK = (
 # A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
 IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|\(\s*[\"'].*\)$|[\[{]\s*[\"']", re.DOTALL)
 NOTHING = ("", "null", "none", "nan")  # in a list
-# UTF-8 that was read as Windows' or Latin letters: a capital that begins a letter of two bytes, and a
-# sign that stands behind no capital in any language ("Ã©", "Å¡"); the quotes and dashes that also end
-# words only before a letter ("Ã–sterreich"); "â€™". Then U+FFFD and control characters.
+# UTF-8 that was read as Windows' or Latin letters: a capital that begins a letter of two bytes, and
+# a sign that stands behind no capital in any language ("Ã©", "Å¡"); the quotes and dashes that also
+# end words only before a letter ("Ã–sterreich"); "â€™". Then U+FFFD and control characters.
 _SIGNS = "\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„†‡ˆ‰Š‹ŒŽ˜™š›œžŸ"
 DAMAGED = re.compile(
     rf"[ÂÃÄÅÎÏÐÑ][{_SIGNS}]|Ã[\xa0«»](?=\w)|[ÂÃ][–—‘’“”…•](?=\w)|(?<=[a-zà-ÿ])[ÂÃ](?=\W|$)|Å‘|á[º»][{_SIGNS}“”]|â€|ï»¿|\ufffd|[\x01-\x08\x0e-\x1f\x7f]"
@@ -62,9 +62,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
-    Cells are separated by commas, or by semicolons as some spreadsheets write them; in a .tsv by tabs.
-    A header in other letters ("Question", "Fact ID") is read as the column that is meant. Empty lines
-    are skipped; further columns are kept as notes. Raises FactsError for a bad file.
+    Cells are separated by commas, or by semicolons as some spreadsheets write them; in a .tsv by
+    tabs. A header in other letters ("Question", "Fact ID") is read as the column that is meant.
+    Empty lines are skipped; further columns are kept as notes. Raises FactsError for a bad file.
     """
     path = Path(path)
     text, skipped = _without_mark(read_text(path))
@@ -102,7 +102,8 @@ def read_table(
 
 
 def _without_mark(text: str) -> tuple[str, int]:
-    """The text without a first line such as "sep=;", which is for Excel, and how many lines that was."""
+    """The text without a first line such as "sep=;", which is for Excel, and how many lines that
+    was."""
     mark = re.match(r"sep=.\r?\n", text)
     return (text[mark.end() :], 1) if mark else (text, 0)
 
@@ -126,7 +127,8 @@ def _name(reader: Any) -> str:
 
 
 def _meant(header: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The header's names, and those of `known` that are written in another way ("Fact ID") as known."""
+    """The header's names, and those of `known` that are written in another way ("Fact ID") as
+    known."""
     names = [name.strip(BLANK) for name in header]
     plain = [re.sub(r"[\s-]+", "_", name.casefold()) for name in names]
     return [
@@ -136,7 +138,8 @@ def _meant(header: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def csv_schema(required: Iterable[str], **checks: Any) -> pa.DataFrameSchema:
-    """The schema of a CSV of texts. `checks` gives each column a check, a list of checks, or None."""
+    """The schema of a CSV of texts. `checks` gives each column a check, a list of checks, or
+    None."""
     needed = {*required}
     columns = {n: pa.Column(str, check, required=n in needed) for n, check in checks.items()}
     return pa.DataFrameSchema(columns)
@@ -154,7 +157,8 @@ def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
 def complete_table(
     frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
 ) -> pd.DataFrame:
-    """Add the columns of the schema that the table lacks, with their default or ""; notes come last."""
+    """Add the columns of the schema that the table lacks, with their default or ""; notes come
+    last."""
     notes = [column for column in frame if column not in schema.columns]
     missing = {name: defaults.get(name, "") for name in schema.columns if name not in frame}
     return frame.assign(**missing)[[*schema.columns, *notes]]
@@ -215,27 +219,29 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Pat
         first = errors.failure_cases.sort_values("index", kind="stable").iloc[0]
         cell = repr(first["failure_case"]) if first["failure_case"] else "cell"
         raise FactsError(
-            f"{path}, {frame.index.name} {first['index']}: the {first['column']} {cell} {first['check']}."
+            f"{path}, {frame.index.name} {first['index']}: the {first['column']} {cell} "
+            f"{first['check']}."
         ) from errors
 
 
 def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) -> None:
-    """Raise FactsError for the first row where `wrong` [row] is true, if any. `fault` says why; names
-    of columns in braces stand for the row's cells."""
+    """Raise FactsError for the first row where `wrong` [row] is true, if any. `fault` says why;
+    names of columns in braces stand for the row's cells."""
     for line in frame.index[np.asarray(wrong)][:1]:
         what = fault.format(**frame.loc[line])
         raise FactsError(f"{path}, {frame.index.name} {line}: {what}.")
 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:
-    """Raise FactsError if two lines are equal in all these columns; upper and lower case are equal."""
+    """Raise FactsError if two lines are equal in all these columns; upper and lower case are
+    equal."""
     keys = [frame[name].str.casefold() for name in columns]
     first = frame.index.to_series().groupby(keys).transform("first")
     what = ", ".join(f"{name} {{{name}!r}}" for name in columns)
     refuse(
         frame.assign(first=first), first != frame.index, path,
-        f"{what} is already in {frame.index.name} {{first}}; delete one of the two, or write further "
-        "accepted answers as aliases",
+        f"{what} is already in {frame.index.name} {{first}}; delete one of the two, or write "
+        "further accepted answers as aliases",
     )  # fmt: skip
 
 
@@ -252,8 +258,8 @@ def list_of_texts() -> pa.Check:
 
 
 def legible() -> pa.Check:
-    """Check that a cell was not damaged on its way: no text that was read in another encoding than it
-    was written in ("NaÃ¯ve"), no sign of a lost letter, no control characters."""
+    """Check that a cell was not damaged on its way: no text that was read in another encoding than
+    it was written in ("NaÃ¯ve"), no sign of a lost letter, no control characters."""
     return pa.Check(
         lambda cells: ~cells.str.contains(DAMAGED),
         error="holds damaged letters (saved or opened in another encoding); type it anew, and save "
@@ -277,21 +283,23 @@ def number(remedy: str) -> pa.Check:
 
 
 def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
-    """The tables below each other. A last `column` holds the key of the table that a row is from."""
+    """The tables below each other. A last `column` holds the key of the table that a row is
+    from."""
     return pd.concat([t.assign(**{column: k}) for k, t in tables.items()], ignore_index=True)
 
 
 def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
-    """Stack the columns `values` into one of numbers, "value", beside the columns `by`. The one name of
-    `by` that the table lacks says which of `values` a number is from. Missing numbers are left out."""
+    """Stack the columns `values` into one of numbers, "value", beside the columns `by`. The one
+    name of `by` that the table lacks says which of `values` a number is from. Missing numbers are
+    left out."""
     [name] = {*by} - {*table}
     long = table.melt([column for column in by if column != name], list(values), name)
     return long.dropna(subset="value").astype({"value": float})
 
 
 def names_in(cell: str) -> list[str]:
-    """The texts of a cell that may hold several: joined with | or ;, or a list as JSON, Python, NumPy
-    or PostgreSQL write it. ValueError for a list that cannot be read."""
+    """The texts of a cell that may hold several: joined with | or ;, or a list as JSON, Python,
+    NumPy or PostgreSQL write it. ValueError for a list that cannot be read."""
     cell = cell.strip(BLANK)
     if IS_LIST.match(cell):
         parts = [str(part).strip(BLANK) for part in _listed(cell) if part is not None]
@@ -317,8 +325,8 @@ def _listed(cell: str) -> list[Any]:
 
 
 def whole_number(text: str) -> str:
-    """The text; that of a whole number which a program has made a decimal one ("1969.0") without its
-    zeros."""
+    """The text; that of a whole number which a program has made a decimal one ("1969.0") without
+    its zeros."""
     return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
 
 
@@ -332,8 +340,8 @@ def is_list(cell: str) -> bool:
 
 
 def accepted_names(answers: pd.Series, aliases: pd.Series) -> tuple[list[str], list[list[str]]]:
-    """The answer of each row, and its aliases (`names_in` each cell). Of a whole number that was made
-    a decimal one the whole one is the answer, and what was typed an alias."""
+    """The answer of each row, and its aliases (`names_in` each cell). Of a whole number that was
+    made a decimal one the whole one is the answer, and what was typed an alias."""
     names, others = [], []
     for typed, cell in zip(answers, aliases, strict=True):
         name = whole_number(typed)

@@ -1,19 +1,19 @@
 """When does a generated text state the right answer, and how alike are the texts of a group?
 
-Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it contains
-the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule of SQuAD's
-evaluation, without diacritics, and keeps what carries meaning ("1.5" is not 15, "C++" is not C).
+Paper 1 selects known facts by exact match (4.1.2) and counts a sampled answer as right if it
+contains the truth (4.2), but does not say how strings are compared: `normalise` is the usual rule
+of SQuAD's evaluation, without diacritics, and keeps what carries meaning ("1.5" is not 15, "C++" is
+not C).
 
-A network, given as a function, tells how alike the texts of a group are: one float per group, [group],
-NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has no direction:
-here two empty texts are equal (similarity 1), and an empty and another share nothing (0).
-"""
+A network, given as a function, tells how alike the texts of a group are: one float per group,
+[group], NaN for fewer than two texts. Paper 3 says nothing about empty texts, whose embedding has
+no direction: here two empty texts are equal (similarity 1), and an empty and another share nothing
+(0)."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import chain
 from math import ceil
 
 import numpy as np
@@ -27,7 +27,8 @@ Groups = Sequence[Sequence[str]]
 ARTICLES = frozenset(("a", "an", "the"))
 # Letters that have no decomposition, or whose mark is left out in ordinary print (Russian ё).
 PLAIN = str.maketrans("øłđðıё", "olddiе") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
-# Vowel points of Hebrew and Arabic, which are seldom written, and what only changes how a sign looks.
+# Vowel points of Hebrew and Arabic, which are seldom written, and what only changes how a sign
+# looks.
 UNWRITTEN = re.compile(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670\u034f\u20e3\ufe00-\ufe0f]"
 )
@@ -47,6 +48,7 @@ COMMA = re.compile(r"(?<=\d),(?=(?:\d\d,)*\d{3}\b)")  # 1,000 and 12,34,567
 NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # .5
 ZEROS = re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.]*\d)")  # 1969.0, but not 10.0.0.1
 MINUS = re.compile(r"(?<![\w)\]])(?<!\d )[-–](?=[$€£]?\.?\d)")
+MINUS_BEFORE_CURRENCY = re.compile(r"−([$€£])")
 PLUS = re.compile(r"(?<!\+)\+(?=\.?\d)|(?<=\d)\++")  # +5, 3+ and UTC+1 hold 5, 3 and 1
 SUM = re.compile(r"(?<=\d)\+(?=\d)|(?<=\+\+)(?=\d)")  # 2+2 is no 22, C++17 is C++ 17
 NUMBER_SIGN = re.compile(r"(?<![^\W\d_])#|#(?=\w)")  # of "#1", not of "C#"
@@ -62,19 +64,22 @@ NAMED = {"&": " and ", "%": " percent ", "♯": "#", "'": "", "⁄": " "}
 
 
 class _Signs(dict[int, str]):
-    """What `str.translate` makes of each character: a letter, digit or mark stays; a sign that counts
-    is a word; format characters vanish; all else separates."""
+    """What `str.translate` makes of each character: a letter, digit or mark stays; a sign that
+    counts is a word; format characters vanish; all else separates."""
 
     def __missing__(self, code: int) -> str:
-        c, kind = chr(code), unicodedata.category(chr(code))
-        if c in NAMED:
-            sign = NAMED[c]
-        elif kind[0] in "LNM" or c in ".+#^−♭":
-            sign = c
-        elif kind == "Sc" or c in "°‰=<>≤≥≠±×÷√∞":
-            sign = f" {c} "
+        character = chr(code)
+        category = unicodedata.category(character)
+        if character in NAMED:
+            sign = NAMED[character]
+        elif category[0] in "LNM" or character in ".+#^−♭":
+            sign = character
+        elif category == "Sc" or character in "°‰=<>≤≥≠±×÷√∞":
+            sign = f" {character} "
+        elif category == "Cf":
+            sign = ""
         else:
-            sign = "" if kind == "Cf" else " "
+            sign = " "
         self[code] = sign
         return sign
 
@@ -84,56 +89,77 @@ _SIGNS = _Signs()
 
 @lru_cache(maxsize=100_000)
 def normalise(text: str) -> str:
-    """A text as it is compared: lower case, without diacritics, punctuation and articles, single spaces.
+    """A text as it is compared: lower case, without diacritics, punctuation and articles, single
+    spaces.
 
-    Letters. Marks over Latin and Greek letters go ("São" -> "sao"), those of other scripts stay, since
-    there they make other letters ("й", "が", Thai and Indic vowels), but for what is seldom written: the
-    points of Hebrew and Arabic, the stress of Cyrillic. Composed and decomposed forms are equal.
-    Where a script writes no spaces, each sign is a word; kana are cut where their kind changes.
+    Letters. Marks over Latin and Greek letters go ("São" -> "sao"), those of other scripts stay,
+    since there they make other letters ("й", "が", Thai and Indic vowels), but for what is seldom
+    written: the points of Hebrew and Arabic, the stress of Cyrillic. Composed and decomposed forms
+    are equal. Where a script writes no spaces, each sign is a word; kana are cut where their kind
+    changes.
 
-    Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567 and
-    1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
+    Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567
+    and 1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
 
-    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&" ("and"),
-    "°" and signs of relation are words. Apostrophes and full stops inside a word vanish ("U.S." -> "us"),
-    other marks separate ("Coca-Cola" -> "coca cola"). A text that is only articles or signs stays.
-    """
+    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&"
+    ("and"), "°" and signs of relation are words. Apostrophes and full stops inside a word vanish
+    ("U.S." -> "us"), other marks separate ("Coca-Cola" -> "coca cola"). A text that is only
+    articles or signs stays."""
     plain = text.casefold() if text.isascii() else _plain(text)
     plain = COMMA.sub("", plain)
     if "-" in plain or "–" in plain:
-        plain = re.sub(r"−([$€£])", r"\1−", MINUS.sub("−", plain))
+        plain = MINUS.sub("−", plain)
+        plain = MINUS_BEFORE_CURRENCY.sub(r"\1−", plain)
     if "." in plain:
-        plain = ZEROS.sub(r"\1", NO_ZERO.sub("0.", plain))
+        plain = NO_ZERO.sub("0.", plain)
+        plain = ZEROS.sub(r"\1", plain)
     if "<" in plain or ">" in plain:
         plain = MARKUP.sub(" ", plain)
     if "+" in plain or "#" in plain:
-        plain = PLUS.sub(" ", SUM.sub(" ", NUMBER_SIGN.sub(" ", plain)))
+        plain = NUMBER_SIGN.sub(" ", plain)
+        plain = SUM.sub(" ", plain)
+        plain = PLUS.sub(" ", plain)
     if "^" in plain:
-        plain = POWER.sub(" ", LETTER_POWER.sub("", plain))
-    plain = DOT.sub("", POINT.sub(" ", plain.translate(_SIGNS)))
+        plain = LETTER_POWER.sub("", plain)
+        plain = POWER.sub(" ", plain)
+    plain = plain.translate(_SIGNS)
+    plain = POINT.sub(" ", plain)
+    plain = DOT.sub("", plain)
     words = plain.replace("−", "-").split()
-    without = [word for word in words if word not in ARTICLES]
-    return " ".join(without or words) or _only_signs(text)
+    without_articles = [word for word in words if word not in ARTICLES]
+    return " ".join(without_articles or words) or _only_signs(text)
 
 
 def _plain(text: str) -> str:
     """A text in lower case, in plain letters and digits where `normalise` says so, composed."""
+    # 1. Signs and digits.
     text = text.translate(APOSTROPHES).translate(TRADE_MARKS).translate(DECIMAL_SIGNS)
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-    text = FRACTION.sub(" ", RAISED.sub("^", THIN_SPACE.sub(",", text)))
-    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text.casefold()).casefold())
-    kept, base, before = [], "", ""
+    text = THIN_SPACE.sub(",", text)
+    text = RAISED.sub("^", text)
+    text = FRACTION.sub(" ", text)
+    # 2. Lower case, decomposed: a sign's compatible form may have a capital again.
+    text = unicodedata.normalize("NFKD", text.casefold())
+    text = unicodedata.normalize("NFKD", text.casefold())
+    # 3. Letters without their marks, and with spaces where a script has none.
+    kept = []
+    base = ""
+    script = ""
     for c in UNWRITTEN.sub("", text.replace("−", "-")):
         if unicodedata.category(c)[0] == "M":
-            marked = _script(base) in ("LATIN", "GREEK") or (c == ACUTE and base in STRESSED)
-            kept.append("" if marked else c)
+            dropped = _script(base) in ("LATIN", "GREEK") or (c == ACUTE and base in STRESSED)
+            if not dropped:
+                kept.append(c)
             continue
-        base, script = c, _script(c)
+        before = script
+        base = c
+        script = _script(c)
         if script == "KATAKANA-HIRAGANA":  # the mark of a long vowel
             script = before
-        apart = script in UNSPACED or (script != before and {script, before} & {*KANA})
-        kept.append(f" {c}" if apart or before in UNSPACED else c)
-        before = script
+        kana_changes = script != before and (script in KANA or before in KANA)
+        if script in UNSPACED or before in UNSPACED or kana_changes:
+            kept.append(" ")
+        kept.append(c)
     return unicodedata.normalize("NFC", "".join(kept)).translate(PLAIN)
 
 
@@ -159,45 +185,49 @@ def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> 
     reads like a substring test (`whole_words=False`), which finds Niger in "Nigeria". By default an
     answer must begin and end where words do."""
     edge = " " if whole_words else ""
-    found = f"{edge}{normalise(text)}{edge}"
-    return any(f"{edge}{gold}{edge}" in found for gold in map(normalise, answers) if gold)
+    searched = f"{edge}{normalise(text)}{edge}"
+    for answer in answers:
+        goal = normalise(answer)
+        if goal and f"{edge}{goal}{edge}" in searched:
+            return True
+    return False
 
 
 def places(text: str, answer: str) -> list[tuple[int, int]]:
-    """Where an answer stands in a text: beginning and end of each part of it that is the answer after
-    normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too). They do not
-    overlap."""
+    """Where an answer stands in a text: beginning and end of each part of it that is the answer
+    after normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too).
+    They do not overlap."""
     found = _spans(text, answer)
-    if (apart := POSSESSIVE.sub(" s", text)) != text:  # as many characters
-        more = [
-            at for at in _spans(apart, answer) if all(at[1] <= a or b <= at[0] for a, b in found)
-        ]
-        found = sorted([*found, *more])
-    return found
+    without_possessives = POSSESSIVE.sub(" s", text)  # as many characters
+    if without_possessives == text:
+        return found
+    for start, end in _spans(without_possessives, answer):
+        if all(end <= a or b <= start for a, b in found):
+            found.append((start, end))
+    return sorted(found)
 
 
 def _spans(text: str, answer: str) -> list[tuple[int, int]]:
     """`places`, where what belongs to whom is not looked at."""
-    goal, whole = normalise(answer), normalise(text).split()
-    if f" {goal} " not in f" {' '.join(whole)} " or not goal:
+    goal = normalise(answer)
+    whole = normalise(text).split()
+    if not goal or f" {goal} " not in f" {' '.join(whole)} ":
         return []
     first = unicodedata.normalize("NFD", goal)[0]
-    cuts = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
-    longest = (
-        2 * max(len(goal), len(answer)) + 8
-    )  # decomposed letters take twice as many characters
+    edges = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
+    # Decomposed letters take twice as many characters.
+    longest = 2 * max(len(goal), len(answer)) + 8
     found: list[tuple[int, int]] = []
-    for n, start in enumerate(cuts[:-1]):
+    for n, start in enumerate(edges[:-1]):
         letter = normalise(text[start])
         if text[start].isspace() or (letter and unicodedata.normalize("NFD", letter)[0] != first):
             continue
-        for end in cuts[n + 1 :]:
+        for end in edges[n + 1 :]:
             if end - start > longest or text[end - 1].isspace():
                 continue
             if normalise(text[start:end]) == goal and _stands(text, start, end, goal, whole):
-                found = [
-                    at for at in found if at[1] <= start
-                ]  # the shorter one is the answer alone
+                # Of two that overlap the later, shorter one is the answer alone.
+                found = [span for span in found if span[1] <= start]
                 found.append((start, end))
                 break
     return found
@@ -205,11 +235,16 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
 
 def _inside(before: str, after: str) -> bool:
     """Whether a word goes on between two characters."""
-    if after and unicodedata.category(after)[0] == "M":
+    if _is_mark(after):
         return True
-    unspaced = any(_script(c) in (*UNSPACED, *KANA) for c in (before, after))
-    marked = before != "" and unicodedata.category(before)[0] == "M"
-    return (before.isalnum() or marked) and after.isalnum() and not unspaced
+    for c in (before, after):
+        if _script(c) in UNSPACED or _script(c) in KANA:
+            return False
+    return (before.isalnum() or _is_mark(before)) and after.isalnum()
+
+
+def _is_mark(c: str) -> bool:
+    return c != "" and unicodedata.category(c)[0] == "M"
 
 
 def _stands(text: str, start: int, end: int, goal: str, whole: list[str]) -> bool:
@@ -226,22 +261,26 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     distinct, non-empty, stripped texts, sorted, for their vectors, [text, dimension]."""
     from scipy.sparse import csr_array
 
-    flat = list(map(str.strip, chain.from_iterable(groups)))
-    names = sorted(set(flat) - {""})
-    place = {name: i for i, name in enumerate(names)} | {"": -1}
-    which = np.fromiter(map(place.__getitem__, flat), dtype=int, count=len(flat))
-    n = np.array([len(texts) for texts in groups], dtype=int)
-    group = np.repeat(np.arange(len(n)), n)
-    # All empty texts share one unit vector, in a dimension of their own.
-    squared = np.bincount(group[which < 0], minlength=len(n)) ** 2.0
+    # 1. The group of each text, and its number among the distinct ones; empty texts have -1.
+    texts = [text.strip() for group in groups for text in group]
+    names = sorted({text for text in texts if text})
+    numbers = {name: i for i, name in enumerate(names)}
+    number = np.array([numbers.get(text, -1) for text in texts], dtype=int)
+    n = np.array([len(group) for group in groups], dtype=int)
+    group_of = np.repeat(np.arange(len(n)), n)
+    # 2. All empty texts share one unit vector, in a dimension of their own.
+    empty = np.bincount(group_of[number < 0], minlength=len(n))
+    squared = empty**2.0
     if names:
         vectors = np.asarray(embed(names))
         length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=float))
-        group, which = group[which >= 0], which[which >= 0]
-        # Repeated (group, text) cells add up, so every distinct vector is touched once a group.
-        cells = csr_array((1 / length[which], (group, which)), shape=(len(n), len(names)))
-        for some in np.array_split(vectors, ceil(vectors.shape[1] / 64), axis=1):  # fit in a cache
-            sums = cells @ some.astype(float)
+        rows = group_of[number >= 0]
+        columns = number[number >= 0]
+        # 3. Repeated (group, text) cells add up, so every distinct vector is touched once a group.
+        weights = csr_array((1 / length[columns], (rows, columns)), shape=(len(n), len(names)))
+        parts = ceil(vectors.shape[1] / 64)  # each fits in a cache
+        for dimensions in np.array_split(vectors, parts, axis=1):
+            sums = weights @ dimensions.astype(float)
             squared += np.einsum("ij,ij->i", sums, sums)
     return per_pair(squared - n, n)
 
@@ -250,30 +289,53 @@ def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike])
     """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
 
     A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
-    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do not.
-    For all other pairs `same` tells. It is called once for all first clusters, once for all second
-    ones, and so on, with the distinct pairs of all groups, sorted.
-    """
-    named = [[text.strip() for text in texts] for texts in groups]
-    found: list[dict[str, int]] = [{} for _ in named]
-    left = [list(dict.fromkeys(texts)) for texts in named]
+    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do
+    not. For all other pairs `same` tells. It is called once for all first clusters, once for all
+    second ones, and so on, with the distinct pairs of all groups, sorted."""
+    stripped = [[text.strip() for text in texts] for texts in groups]
+    cluster_of: list[dict[str, int]] = [{} for _ in stripped]  # by text
+    left = [list(dict.fromkeys(texts)) for texts in stripped]  # the distinct ones without cluster
     number = 0
     while any(left):
-        met = {(min(a, b), max(a, b)) for a, *others in filter(None, left) for b in others}
-        pairs = sorted((a, b) for a, b in met if a and normalise(a) != normalise(b))
-        verdicts = np.asarray(same(pairs) if pairs else [], dtype=bool)
-        alike = {pair for pair, yes in zip(pairs, verdicts, strict=True) if yes}
+        alike = _alike(left, same)
         for i, texts in enumerate(left):
             for text in texts:
-                pair = min(texts[0], text), max(texts[0], text)
-                if normalise(text) == normalise(texts[0]) or pair in alike:
-                    found[i][text] = number
-            left[i] = [text for text in texts if text not in found[i]]
+                first = texts[0]
+                if normalise(text) == normalise(first) or _pair(first, text) in alike:
+                    cluster_of[i][text] = number
+            left[i] = [text for text in texts if text not in cluster_of[i]]
         number += 1
-    return [[known[text] for text in texts] for known, texts in zip(found, named, strict=True)]
+    result = []
+    for known, texts in zip(cluster_of, stripped, strict=True):
+        result.append([known[text] for text in texts])
+    return result
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return min(one, other), max(one, other)
+
+
+def _alike(
+    groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]
+) -> set[tuple[str, str]]:
+    """Which of the pairs of each group's first text and another one say the same. Pairs that are
+    equal after normalisation, or hold an empty text, are not asked about."""
+    pairs = set()
+    for texts in groups:
+        for text in texts[1:]:
+            pair = _pair(texts[0], text)
+            if pair[0] and normalise(pair[0]) != normalise(pair[1]):
+                pairs.add(pair)
+    asked = sorted(pairs)
+    if not asked:
+        return set()
+    verdicts = np.asarray(same(asked), dtype=bool)
+    return {pair for pair, alike in zip(asked, verdicts, strict=True) if alike}
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
-    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes` [group]."""
+    """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes`
+    [group]."""
     n = np.asarray(sizes)
-    return np.where(n > 1, sums / np.maximum(n * (n - 1.0), 1.0), np.nan)
+    pairs = n * (n - 1.0)
+    return np.where(n > 1, sums / np.maximum(pairs, 1.0), np.nan)

@@ -1,4 +1,5 @@
-"""The ways that part 3's benchmark compares agree, on a toy model too; nothing here is about time."""
+"""The ways that part 3's benchmark compares agree, on a toy model too; nothing here is about
+time."""
 
 import importlib
 from math import sqrt
@@ -7,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-# The prompt ends in a token of its own, so that the questions are answered differently: one with a new
-# line, one never, one with the end token.
+# The prompt ends in a token of its own, so that the questions are answered differently: one with a
+# new line, one never, one with the end token.
 CERTAIN = {
     " Kenya?\n Answer:": " Nairobi", " Nairobi": ".", ".": " It", " It": " It",
     " Peru?\n Answer:": " Lima", " Lima": "\n", "\n": " Lima", " Chad?\n Answer:": " Chad",

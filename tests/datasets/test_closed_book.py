@@ -1,4 +1,5 @@
-"""Which questions are asked without their passages, what is counted, and the sets in their formats."""
+"""Which questions are asked without their passages, what is counted, and the sets in their
+formats."""
 
 import json
 import re

@@ -129,7 +129,8 @@ def test_their_rows_below_ours_say_whose_they_are():
 
 
 def test_the_recount_is_of_the_thesiss_answers():
-    """Its verdicts by the thesis's code are table 13's, which the published answers were counted for."""
+    """Its verdicts by the thesis's code are table 13's, which the published answers were counted
+    for."""
     recount = load_published("4-context-recount")
     assert recount.groupby("model")["count"].sum().eq(4760).all()
     others = recount[recount["published"] == "other"].groupby("model")["count"].sum()

@@ -52,8 +52,8 @@ def ask():
 
 @pytest.fixture(scope="session")
 def reference():
-    """Log P_t of the tokens of `ids` from `start` on, [token], or of each t, [t, token]: the network's
-    own logits, in float64."""
+    """Log P_t of the tokens of `ids` from `start` on, [token], or of each t, [t, token]: the
+    network's own logits, in float64."""
 
     def logprobs(model: CausalLM, ids: list[int], start: int, t: Any = 1.0) -> np.ndarray:
         asked = {"input_ids": torch.tensor([ids]), "logits_to_keep": len(ids) - start + 1}
@@ -68,7 +68,8 @@ def reference():
 
 @pytest.fixture(scope="session")
 def letters(toy_model):
-    """A tokenizer of 64 tokens: a letter is a token, and "</s>" (0) ends every text; 1 is special."""
+    """A tokenizer of 64 tokens: a letter is a token, and "</s>" (0) ends every text; 1 is
+    special."""
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ 12345678"
     tokenizer = toy_model({letter: {letter: 1.0} for letter in alphabet}).tokenizer
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(

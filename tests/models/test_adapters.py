@@ -104,7 +104,8 @@ def test_an_adapter_on_an_adapter(bases, ids, tmp_path, letters):
 
 
 def test_added_tokens_and_the_adapters_own_tokenizer(bases, letters, tmp_path):
-    """The network grows to the rows of the adapter's embedding, and its words are read as tokens."""
+    """The network grows to the rows of the adapter's embedding, and its words are read as
+    tokens."""
     own = hf.PreTrainedTokenizerFast.from_pretrained(bases[False])
     own.add_tokens(["hello"])
     folder = tmp_path / "adapter"

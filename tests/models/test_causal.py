@@ -66,7 +66,8 @@ def test_pack_answers_by_hand():
 
 
 def test_rows_of_answers_that_begin_alike_by_hand():
-    # Two of one prompt; one of another, but two of four tokens behind token 1 are the same; one alone.
+    # Two of one prompt; one of another, but two of four tokens behind token 1 are the same; one
+    # alone.
     of_four = [1, 2, 3, 4, 9, 8], [1, 2, 3, 4, 7], [1, 2, 3, 5, 6], [1, 9, 9, 9, 9]
     answers = [(ids, 4) for ids in of_four]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
@@ -216,7 +217,8 @@ def test_scoring_the_generated_ids_gives_what_generation_reported(real, ask):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
         assert [at[0][1] for at in g.top_logprobs] == g.logprobs
     curves = real.temper(prompts, ids, [*grid, 0.0])
-    # Logits of float32 agree to 1e-5 a token, which a temperature of 0.01 makes a hundred times larger.
+    # Logits of float32 agree to 1e-5 a token, which a temperature of 0.01 makes a hundred times
+    # larger.
     away = np.abs(np.array([g.curve for g in answers]) - curves[:, :-1])
     assert (away <= np.maximum(1e-4, 1e-5 * np.outer([*map(len, ids)], 1 / np.array(grid)))).all()
     np.testing.assert_allclose(curves[:, 4], [sum(g.logprobs) for g in answers], atol=1e-4)

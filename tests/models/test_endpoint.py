@@ -1,4 +1,5 @@
-"""A model behind an endpoint: how one is named, what it asks, what it makes of replies and of faults.
+"""A model behind an endpoint: how one is named, what it asks, what it makes of replies and of
+faults.
 
 The server is the tests' own and can do whatever servers do; nothing may be lost or made up.
 """
@@ -262,7 +263,8 @@ def refusing(*names: str) -> Any:
     return answer
 
 
-# What a request for a greedy answer holds besides model, prompt and stop strings, by kind of server.
+# What a request for a greedy answer holds besides model, prompt and stop strings, by kind of
+# server.
 SENT = {
     "vllm": WIDE | {"temperature": 0.0, "logprobs": 10},
     "llama.cpp": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repeat_penalty": 1.0, "temperature": 0.0, "logprobs": 10},
@@ -892,10 +894,10 @@ def test_scores_that_cannot_be_told_apart(told):
 
 # -- llama.cpp's own server with an embedded model's weights says what the model in memory says ------
 #
-# The weights are written out in float32: from the GGUF file as it is, llama.cpp multiplies them with
-# activations that it rounds to 8 bits. Measured over 40 two-shot questions: texts always equal, the
-# chosen token's log-probability within 0.005, those of the ten likeliest within 0.025. The bounds
-# here are twice that.
+# The weights are written out in float32: from the GGUF file as it is, llama.cpp multiplies them
+# with activations that it rounds to 8 bits. Measured over 40 two-shot questions: texts always
+# equal, the chosen token's log-probability within 0.005, those of the ten likeliest within 0.025.
+# The bounds here are twice that.
 
 NAME = "smollm2-135m-instruct"
 

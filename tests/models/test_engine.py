@@ -1,4 +1,4 @@
-"""What both kinds of model share: batches that fit into memory, checks, and oneDNN's products."""
+"""What both kinds of model share: batches that fit into memory, and checks."""
 
 from itertools import chain
 from threading import Barrier, Lock
@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import linear
 
-from factrobust.models.engine import available, in_batches, prepack
+from factrobust.models.engine import in_batches
 from factrobust.models.interface import ModelError
 
 # -- rule 5: batches of like size under a budget, halved when memory does not suffice --------------
@@ -130,46 +129,3 @@ def test_longer_than_the_context(toy_model):
         toy.generate([" a", " a" * 16])
     with pytest.raises(ModelError, match=r"21 tokens in score, .* of 20; shorten the prompt"):
         toy.score([" a" * 20], [" a"])
-
-
-x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
-
-
-@x86
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (1, 24), (3, 24), (2, 5, 24), (300, 24), (0, 24)])
-def test_the_same_products(shape, bias):
-    torch.manual_seed(0)
-    layer = torch.nn.Linear(24, 70, bias=bias)
-    inputs = [torch.randn(shape), torch.randn(24, 9, 4)[:, 3].T]  # the latter not side by side
-    weight = layer.weight.detach().clone()
-    prepack(layer)
-    with torch.inference_mode():
-        for x in [*inputs, *inputs]:  # packing, and packed
-            assert torch.allclose(layer(x), linear(x, weight, layer.bias), atol=1e-5)
-
-
-@x86
-def test_a_weight_is_kept_only_where_an_embedding_uses_it():
-    embedding, body, head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 9)
-    head.weight = embedding.weight
-    network = torch.nn.Sequential(embedding, body, head)
-    ids = torch.tensor([[1, 8]])
-    expected = network(ids)
-    prepack(network)
-    assert not body.weight.is_meta  # nothing happens before the first use
-    with torch.inference_mode():
-        assert torch.allclose(network(ids), expected, atol=1e-6)
-    assert body.weight.is_meta
-    assert body.weight.shape == (4, 4)
-    assert not head.weight.is_meta
-
-
-@x86
-def test_other_dtypes_and_kinds_stay_as_they_are():
-    class Special(torch.nn.Linear):
-        """A layer with products of its own."""
-
-    for layer in (torch.nn.Linear(4, 4, dtype=torch.bfloat16), Special(4, 4)):
-        prepack(layer)
-        assert "forward" not in vars(layer)

@@ -1,5 +1,6 @@
-"""OpenELM against a plain computation of its formulas, its published sizes, and Apple's files; MPT's
-bias, which follows each token's own position (both against the network's own logits: test_causal)."""
+"""OpenELM against a plain computation of its formulas, its published sizes, and Apple's files;
+MPT's bias, which follows each token's own position (both against the network's own logits:
+test_causal)."""
 
 import json
 from typing import Any
@@ -114,7 +115,8 @@ def test_weights_that_are_not_there(apple):
     ("name", "layers", "width", "head"), [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)]
 )
 def test_the_published_sizes(name, layers, width, head):
-    """Attention grows from half the width to the whole of it, the other part from 0.5 to 4 widths."""
+    """Attention grows from half the width to the whole of it, the other part from 0.5 to 4
+    widths."""
     shares = np.linspace(0.5, 1.0, layers).round(2)
     heads = [whole_multiple(width * share, 4 * head) // head for share in shares]
     config = OpenELMConfig(
@@ -155,7 +157,8 @@ def test_clipped_states_are_those_of_transformers(lettered):
 
 @torch.inference_mode()
 def test_bfloat16_weighs_in_float32():
-    """As transformers, which adds its bias in float32: nearer to it than both to the exact states."""
+    """As transformers, which adds its bias in float32: nearer to it than both to the exact
+    states."""
     model = mpt()
     ids = torch.randint(0, 64, (1, 500))
     exact = last_states(model, ids[0].tolist(), 0)

@@ -1,4 +1,5 @@
-"""GGUF files: the weights are those that transformers reads, and a file that cannot be read is refused."""
+"""GGUF files: the weights are those that transformers reads, and a file that cannot be read is
+refused."""
 
 import json
 from importlib.util import find_spec

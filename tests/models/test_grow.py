@@ -170,8 +170,8 @@ def test_control_facts_are_at_chance_in_every_model():
     assert {*zip(control["model"], control["measure"], strict=True)} >= {
         (name, measure) for name in COMMITTED for measure in ("seen", "unseen")
     }
-    # 836 of 1,430 facts have 22 objects, the others 27. Two-sided, exact, with Holm's correction. A taught
-    # model was not told which cities there are: it need not guess one of them.
+    # 836 of 1,430 facts have 22 objects, the others 27. Two-sided, exact, with Holm's correction. A
+    # taught model was not told which cities there are: it need not guess one of them.
     grown = control[~control["model"].str.startswith("smollm2")]
     right = zip(grown["value"] * grown["n"], grown["n"], strict=True)
     chance = (836 / 22 + 594 / 27) / 1430

@@ -1,4 +1,5 @@
-"""From a name to a model: the table, where the weights are, what is built, what the records hold."""
+"""From a name to a model: the table, where the weights are, what is built, what the records
+hold."""
 
 import json
 import os
@@ -263,7 +264,8 @@ def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatc
 
 
 def test_no_code_of_a_package_of_weights_is_run(embed, conversions, tmp_path):
-    """The file is found by its path; to find the package below a dotted name would run its parent."""
+    """The file is found by its path; to find the package below a dotted name would run its
+    parent."""
     folder, ran = embed(), tmp_path / "ran"
     (folder / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()")
     assert (converted() / "model.gguf").is_file()
@@ -448,7 +450,8 @@ REFUSED = {
 
 @pytest.fixture
 def templated(tmp_path):
-    """Writes a random Llama with a chat template; its tokenizer puts the tokens of `single` around texts."""
+    """Writes a random Llama with a chat template; its tokenizer puts the tokens of `single` around
+    texts."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -477,7 +480,8 @@ def templated(tmp_path):
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_the_model_reads_what_transformers_makes_of_a_chat(templated, reference, kind):
-    """Token by token, whoever writes BOS; and the numbers are those of a plain forward pass on it."""
+    """Token by token, whoever writes BOS; and the numbers are those of a plain forward pass on
+    it."""
     model = load_model(str(templated(*TEMPLATES[kind])))
     tokenizer = model.tokenizer
     for question in ("What is the capital of Kenya?", " Who? ", "日本\n\n{{ x }} <b>"):
@@ -509,7 +513,8 @@ def test_a_template_that_takes_no_message_as_it_is(templated, kind):
 
 
 def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
-    """Else a prompt, which is part of a record's key, would change with the day (Llama 3's does)."""
+    """Else a prompt, which is part of a record's key, would change with the day (Llama 3's
+    does)."""
     template = (
         "  {% if strftime_now is defined %}{% set day = strftime_now('%d %b %Y') %}{% endif %}\n"
         "{{ day }}{% macro now() %}{{ strftime_now('%A %Y-%m-%d %B %-d') }}{% endmacro %}\n"
@@ -772,7 +777,8 @@ def test_folders_that_cannot_be_asked_get_one_sentence(fault, folder, monkeypatc
 
 @pytest.mark.usefixtures("no_network")
 def test_weights_that_change_nothing_are_no_fault(folder):
-    """Wavelengths that old versions saved, a part for pictures, and a .bin of nothing but weights."""
+    """Wavelengths that old versions saved, a part for pictures, and a .bin of nothing but
+    weights."""
     before = load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0]
     more = {f"{LAYER.replace('q_proj', 'rotary_emb')}.inv_freq": torch.ones(4)}
     more |= {"model.vision_tower.patches.weight": torch.ones(3, 3)}

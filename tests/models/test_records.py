@@ -1,4 +1,5 @@
-"""The records as users see them: keys, values as text, asking, the store's modes, committed files."""
+"""The records as users see them: keys, values as text, asking, the store's modes, committed
+files."""
 
 import contextlib
 import copy

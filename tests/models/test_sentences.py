@@ -82,7 +82,8 @@ def with_tokenizer(folder: Path) -> Path:
 
 @pytest.fixture
 def computed(monkeypatch):
-    """The texts of each batch that an encoder embeds, and the pairs of each batch of a classifier."""
+    """The texts of each batch that an encoder embeds, and the pairs of each batch of a
+    classifier."""
     batches: list[list[Any]] = []
 
     def counted(compute: Any) -> Any:

@@ -1,5 +1,6 @@
-"""The two larger models, where their weights are installed: what transformers and llama.cpp say of the
-same file. Elsewhere these tests are skipped; the notebooks' tests have the models' recorded answers."""
+"""The two larger models, where their weights are installed: what transformers and llama.cpp say of
+the same file. Elsewhere these tests are skipped; the notebooks' tests have the models' recorded
+answers."""
 
 import gc
 import os

@@ -83,7 +83,7 @@ def test_an_answer_needs_a_token_before_it(toy_model):
 
 
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
-    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=False)
+    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=[])
     last, rest = ids[1], ids[2:]
     assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"
     assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1

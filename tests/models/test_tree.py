@@ -175,7 +175,8 @@ def test_uniforms_are_uniform_and_pinned():
 
 
 def test_a_token_by_hand():
-    """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3, 2."""
+    """Weights 1, 2, 3, 2: the halves of the vocabulary weigh 3 and 5, those of the upper one 3,
+    2."""
     mass = torch.tensor([[1.0, 2.0, 3.0, 2.0]])
     numbers = torch.zeros(1, 4, HALVINGS, dtype=torch.float64)
     numbers[0, :, 0] = torch.tensor([0.374, 0.376, 0.376, 0.374])

@@ -24,14 +24,13 @@ def toy_model(table: Mapping[str, Mapping[str, float]], **options: Any) -> Causa
 
     answers the prompt "The capital of Kenya" with " Nairobi." in 80% of the samples. Only the last
     token counts, so prompts that shall be answered differently must end in different tokens; any
-    text that is no token is one unknown token. A token without a row (or an unknown one) is followed
-    by the end of the answer; write "</s>" in a row to end an answer with some probability. A row
-    must sum to 1. At temperature t the probabilities are p ** (1 / t), normalised.
+    text that is no token is one unknown token. A token without a row (or an unknown one) is
+    followed by the end of the answer; write "</s>" in a row to end an answer with some probability.
+    A row must sum to 1. At temperature t the probabilities are p ** (1 / t), normalised.
 
-    `options` go to CausalLM: name, fingerprint, prompt_format ("prefix"), chat, tokens_per_batch, ...
-    The vocabulary holds at least 16 tokens (unused ones have probability 0), so that there are ten
-    alternatives; an impossible token has log-probability -1e9.
-    """
+    `options` go to CausalLM: name, fingerprint, prompt_format ("prefix"), chat, tokens_per_batch,
+    ... The vocabulary holds at least 16 tokens (unused ones have probability 0), so that there are
+    ten alternatives; an impossible token has log-probability -1e9."""
     words = dict.fromkeys(w for k, row in table.items() for w in (k, *row) if w != END)
     size = 4 ** max(2, math.ceil(math.log(len(words) + 2, 4)))  # its square root is exact
     unused = [f"<unused{i}>" for i in range(size - len(words) - 2)]

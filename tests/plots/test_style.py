@@ -102,6 +102,7 @@ import factrobust.wording.prediction, factrobust.wording.regression, factrobust.
 import factrobust.context.plots, factrobust.time.plots, factrobust.decoding.plots
 from factrobust.plots import style
 import matplotlib.pyplot as plt; plt.figure()
+style.setup()
 figure, _ = style.grid(1, 1, 3.0, 2.0)
 data, about = shell.display_formatter.format(figure)
 assert struct.unpack(">II", data["image/png"][16:24]) == (600, 400)

@@ -82,7 +82,8 @@ def test_what_the_model_says_again_is_the_same(folder, toy):
 
 
 def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tmp_path):
-    """One of 50 greedy answers is changed: a share of 0.2 draws it, and finds it, one time in five."""
+    """One of 50 greedy answers is changed: a share of 0.2 draws it, and finds it, one time in
+    five."""
     [changed, *others] = [r for r in draw(folder, 1.0, 0, [ONE]) if r.call.prompt == "7?"]
     assert others == []
     truth, found, seeds = encode(changed.value), 0, 400

@@ -1,4 +1,5 @@
-"""What counts as the same number, text or table, and what a reader learns about those that moved."""
+"""What counts as the same number, text or table, and what a reader learns about those that
+moved."""
 
 import math
 import runpy

@@ -61,8 +61,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
     status, out, _ = run("--ask", "0")
     assert (status, ran(out)) == (0, ["notebooks/1/a.ipynb", "notebooks/1/b.ipynb"])
     assert out.endswith(
-        "2 notebooks, 0 tables and 0 figures were made anew from recorded answers; the numbers were "
-        "compared with nothing.\n"
+        "2 notebooks, 0 tables and 0 figures were made anew from recorded answers; the numbers "
+        "were compared with nothing.\n"
     )
     assert "Nothing is compared: git says 'fatal: not a git repository" in out
     assert files(root) == first
@@ -161,7 +161,8 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, wr
 
 
 def test_progress_is_shown_while_a_notebook_runs(root, write, run, monkeypatch):
-    """The notebook goes on when its line was seen: nothing here depends on how fast a machine is."""
+    """The notebook goes on when its line was seen: nothing here depends on how fast a machine
+    is."""
     module = sys.modules[main.__module__]
     seen = root / "seen"
     lines = []

@@ -58,8 +58,8 @@ def test_notebooks_and_their_saved_data_are_compared(reproduced):
     assert (reproduced / "build/nbval/notebooks/1" / file).read_text() == "x\n0.5000000005\n"
     assert (reproduced / file).read_text() == "x\n0.5\n"
 
-    # One per cent does not: in the cells that show it and in the data of the figure. Tables that the
-    # notebook no longer saves, or that are not committed, are named.
+    # One per cent does not: in the cells that show it and in the data of the figure. Tables that
+    # the notebook no longer saves, or that are not committed, are named.
     for end in ("csv", "json"):
         git(reproduced, "mv", f"figures/other.{end}", f"figures/old.{end}")
     status, out = pytest_of(reproduced, NOISE="1.01")

@@ -29,7 +29,8 @@ FURTHER = 'further: list = ["judge"]\nn_correct: int = 3\nn_incorrect: int = 1'
 
 @pytest.fixture
 def planned(root, write, monkeypatch):
-    """The calls of a profile, by notebook, model and operation, in a repository of two notebooks."""
+    """The calls of a profile, by notebook, model and operation, in a repository of two
+    notebooks."""
     write("1-part/1.1-a.ipynb", parameters=f"{ASKED}{FURTHER}")
     write("1-part/1.2-b.ipynb", parameters=f"{ASKED}n_known: int = 5")
     monkeypatch.setattr(plan, "recorded", lambda: LAPTOP_CALLS)

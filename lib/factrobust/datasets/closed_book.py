@@ -43,8 +43,9 @@ class Question(NamedTuple):
 def closed_book(questions: Iterable[Question], name: str, source: str) -> Loaded:
     """The questions that can be asked without a passage, as facts: a table `schemas.AskedFacts`.
 
-    fact_id is the data set and its id ("squad/56be4db0acb8001400a502ec"), domain its name, relation the
-    article that a question is about ("squad/normans"), or where none is told the question alone.
+    fact_id is the data set and its id ("squad/56be4db0acb8001400a502ec"), domain its name, relation
+    the article that a question is about ("squad/normans"), or where none is told the question
+    alone.
 
     A question that occurs again is one fact with the answers of both. The counts sum up: questions
     (read) = facts + repeated_questions + left out. Left out are empty_questions, no_answers,
@@ -134,8 +135,8 @@ def squad(content: Any) -> Iterator[Question]:
 
 
 def trivia_qa(content: Any) -> Iterator[Question]:
-    """TriviaQA (Joshi et al. 2017), unfiltered. The object is the Value; aliases are the Aliases, then
-    those NormalizedAliases that differ from them by more than case."""
+    """TriviaQA (Joshi et al. 2017), unfiltered. The object is the Value; aliases are the Aliases,
+    then those NormalizedAliases that differ from them by more than case."""
     for published in content["Data"] if isinstance(content, dict) else content:
         row = _snake_case(published)
         answer = _snake_case(row["answer"])
@@ -150,8 +151,8 @@ def _snake_case(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def hotpot_qa(content: Any) -> Iterator[Question]:
-    """HotpotQA (Yang et al. 2018). There is one answer and no alias. Many questions that compare ask
-    for yes or no: they stay, as the paper names no rule."""
+    """HotpotQA (Yang et al. 2018). There is one answer and no alias. Many questions that compare
+    ask for yes or no: they stay, as the paper names no rule."""
     for row in content:
         name = row["_id"] if "_id" in row else row["id"]
         yield Question(name, row["question"], [row["answer"]])

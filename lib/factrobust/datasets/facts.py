@@ -72,10 +72,9 @@ def load_facts(
     """Return facts, in the file's order: a table `schemas.Facts`, with notes of your own behind it.
 
     `path` is a CSV of your own (default: the embedded table); it needs only subject, relation and
-    object. What it leaves out is filled in: fact_id from relation and subject, answer_type and domain
-    from the relation, popularity with NaN, the rest with nothing. `relations` keeps those rows;
-    `limit` then takes `draws.sample_evenly`. Raises FactsError for a bad file.
-    """
+    object. What it leaves out is filled in: fact_id from relation and subject, answer_type and
+    domain from the relation, popularity with NaN, the rest with nothing. `relations` keeps those
+    rows; `limit` then takes `draws.sample_evenly`. Raises FactsError for a bad file."""
     path = FILES[0] if path is None else Path(path)
     table = load_relations()
     frame = tables.read_checked(path, with_relations(SCHEMA, table.index))
@@ -100,7 +99,8 @@ def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataF
 
 
 def questions(facts: pd.DataFrame) -> pd.DataFrame:
-    """The facts with the columns question and prefix ("The capital of Kenya is"), subject filled in."""
+    """The facts with the columns question and prefix ("The capital of Kenya is"), subject filled
+    in."""
     templates = load_relations().loc[facts["relation"], ["question", "prefix"]]
     filled = {str(n): [*map(worded, templates[n], facts["subject"])] for n in templates}
     return facts.assign(**filled)
@@ -132,9 +132,8 @@ def load_question_types(split: str) -> pd.DataFrame:
     firm or a people is Human; a planet, a river or a building is a Location; a date is Numerical),
     without Abbreviation and Description. `relation` names the relation of the facts table that a
     question asks in other words, else "": without these rows (334 are left), a classifier is tested
-    on relations that it never saw. `split` is "test" for every fifth question of each type (100), which
-    the file lists in random order, "train" for the rest (403).
-    """
+    on relations that it never saw. `split` is "test" for every fifth question of each type (100),
+    which the file lists in random order, "train" for the rest (403)."""
     frame = tables.read_csv(QUESTION_TYPES, dtype=str, keep_default_na=False)
     is_test = frame.groupby("answer_type").cumcount() % TEST_EVERY == TEST_EVERY - 1
     return frame[is_test == (split == "test")].reset_index(drop=True)

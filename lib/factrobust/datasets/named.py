@@ -1,10 +1,9 @@
 """Data by the names of their sets: what a notebook's parameter `data` can say.
 
 A name is "embedded" (this repository's data), one of WORLDS (`datasets.world`), that of an official
-data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), also with a revision
-("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own. A path that is not
-absolute begins in the repository's folder. An unknown name raises ValueError.
-"""
+data set (`official.SETS`: the hub's copy or its cache, at the pinned revision), also with a
+revision ("squad@7b6d24c...") or a file ("squad:dev-v1.1.json"), or a CSV of your own. A path that
+is not absolute begins in the repository's folder. An unknown name raises ValueError."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -30,8 +29,8 @@ def load_named(
 ) -> Loaded:
     """Return the facts of one or several data sets with their questions, for part 1's probes.
 
-    A table `schemas.AskedFacts`. `limit` takes a seeded sample, spread evenly over domains; a set with
-    passages (SQuAD, ...) is a domain. The counts hold, by name, what the loader counted, and
+    A table `schemas.AskedFacts`. `limit` takes a seeded sample, spread evenly over domains; a set
+    with passages (SQuAD, ...) is a domain. The counts hold, by name, what the loader counted, and
     long_answers, the facts left out because no answer fits the probe's five tokens (`MAX_WORDS`).
 
     Raises ValueError for an unknown name, FactsError for a set without facts, or two of one name.
@@ -67,18 +66,18 @@ def load_named(
 def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return typed questions for part 1's classifier: to train it, and to test it.
 
-    Both tables have the columns question, answer_type, relation (empty where it is none of the facts
-    table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official files
-    train_5500.label and TREC_10.label, whose questions also ask for descriptions and abbreviations.
-    """
+    Both tables have the columns question, answer_type, relation (empty where it is none of the
+    facts table's). `name` is "embedded" (questions of our own) or "trec:FOLDER", with the official
+    files train_5500.label and TREC_10.label, whose questions also ask for descriptions and
+    abbreviations."""
     if name == EMBEDDED:
         train, test = (facts.load_question_types(split) for split in ("train", "test"))
         return train, test
     known, _, folder = name.partition(":")
     if known != "trec" or not folder:
         raise ValueError(
-            f"no typed questions are called {name!r}; give {EMBEDDED} or trec:FOLDER, the folder with "
-            "TREC's files train_5500.label and TREC_10.label"
+            f"no typed questions are called {name!r}; give {EMBEDDED} or trec:FOLDER, the folder "
+            "with TREC's files train_5500.label and TREC_10.label"
         )
     from factrobust.datasets.official import load_trec
 
@@ -94,8 +93,8 @@ def load_set(
     world: Callable[[str], Loaded],
     loaders: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of `world`
-    if it is one of WORLDS; else an official one, of the `loaders`."""
+    """A set by its name: of `load` without a path if it is embedded, with one if it is a CSV; of
+    `world` if it is one of WORLDS; else an official one, of the `loaders`."""
     if name == EMBEDDED:
         return load(None)
     if name in WORLDS:
@@ -111,6 +110,6 @@ def load_set(
     if name.endswith(".csv"):
         return load(ROOT / Path(name).expanduser())
     raise ValueError(
-        f"no data set is called {name!r}; known are {EMBEDDED}, {', '.join(WORLDS)}, {', '.join(loaders)} (also "
-        "as NAME@REVISION or NAME:FILE), and CSV files of your own"
+        f"no data set is called {name!r}; known are {EMBEDDED}, {', '.join(WORLDS)}, "
+        f"{', '.join(loaders)} (also as NAME@REVISION or NAME:FILE), and CSV files of your own"
     )

@@ -1,9 +1,9 @@
 """The papers' own data sets and those like them, as tables of ours: a line of data/official.csv.
 
-PopQA (Mallen et al. 2023) and TREC (Li and Roth 2002) are read in this module, the sets with passages
-in `closed_book`, TimeStress in `time.facts` and PopQA-TP (Rabinovich et al. 2023) in `wording.facts`. No
-set is embedded. This project's tests cannot reach the hub: the downloads are untried.
-"""
+PopQA (Mallen et al. 2023) and TREC (Li and Roth 2002) are read in this module, the sets with
+passages in `closed_book`, TimeStress in `time.facts` and PopQA-TP (Rabinovich et al. 2023) in
+`wording.facts`. No set is embedded. This project's tests cannot reach the hub: the downloads are
+untried."""
 
 import json
 import re
@@ -43,7 +43,8 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
         folder = Path(snapshot_download(repo, repo_type="dataset", **which))
     except Exception as error:  # the hub's client raises a dozen unrelated types
         raise ConnectionError(
-            f"Could not fetch {repo} at {revision} from the hub ({_first_sentence(error)}): {remedy}"
+            f"Could not fetch {repo} at {revision} from the hub ({_first_sentence(error)}): "
+            f"{remedy}"
         ) from error
     # rglob, as the hub's client lets * stand for folders too
     files = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
@@ -61,15 +62,16 @@ def _first_sentence(error: Exception) -> str:
 
 @contextmanager
 def reading(path: object, name: str) -> Iterator[None]:
-    """Raises FactsError, which names the file, for what is not as in the files of the set `name`."""
+    """Raises FactsError, which names the file, for what is not as in the files of the set
+    `name`."""
     try:
         yield
     except (tables.FactsError, ConnectionError):
         raise
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         raise tables.FactsError(
-            f"{path} cannot be read as {name} ({_first_sentence(error)}); give the set's own file, with "
-            "answers, unpacked, or fetch it anew."
+            f"{path} cannot be read as {name} ({_first_sentence(error)}); give the set's own file, "
+            "with answers, unpacked, or fetch it anew."
         ) from error
 
 
@@ -175,8 +177,8 @@ def load_official(
     revision: str | None = None,
     loaders: Mapping[str, Reader] = LOADERS,
 ) -> tables.Loaded:
-    """Return the set `name` of `SETS`, read by its loader of `loaders`: from the hub, or its cache, at the
-    pinned or another revision.
+    """Return the set `name` of `SETS`, read by its loader of `loaders`: from the hub, or its cache,
+    at the pinned or another revision.
 
     `path` is an official file (which is read whatever its split), a parquet copy, or a folder. The
     column source says which it was: "rajpurkar/squad@<commit>" or "rajpurkar/squad, dev-v1.1.json".

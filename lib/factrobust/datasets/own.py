@@ -1,9 +1,8 @@
 """Questions of one's own, for cards: a CSV with question and answer, as a person or a spreadsheet
 writes it.
 
-Further columns, if you like: aliases, relation, context (a sentence to put before the question), start
-and end (when the answer began and ceased to hold; an empty end: it still holds).
-"""
+Further columns, if you like: aliases, relation, context (a sentence to put before the question),
+start and end (when the answer began and ceased to hold; an empty end: it still holds)."""
 
 import re
 from datetime import date
@@ -58,10 +57,9 @@ ASKING = [
 def read_questions(path: str | Path) -> pd.DataFrame:
     """Questions of a CSV as they are asked: `schemas.AskedFacts` with start, end and context.
 
-    A question that stands there with several times is asked in a year of each ("In 2001, who was the
-    president of France?"), and `subject` keeps it without a year. Raises FactsError with the line for
-    what cannot be asked.
-    """
+    A question that stands there with several times is asked in a year of each ("In 2001, who was
+    the president of France?"), and `subject` keeps it without a year. Raises FactsError with the
+    line for what cannot be asked."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise FactsError(f"{path} is no file; give the CSV with your questions.")
@@ -85,14 +83,15 @@ def _names(table: pd.DataFrame) -> pd.Series:
 
 
 def _asked(table: pd.DataFrame) -> pd.Series:
-    """The questions; one that occurs several times is asked in the year in the middle of its time."""
+    """The questions; one that occurs several times is asked in the year in the middle of its
+    time."""
     several = table["question"].str.casefold().duplicated(keep=False) & (table["start"] != "")
     return table["question"].where(~several, at_year(table, middles(table)))
 
 
 def middles(table: pd.DataFrame) -> pd.Series:
-    """The year in the middle of each time, as a text; "" without one. What still holds is asked of up
-    to the last year that part 2 samples."""
+    """The year in the middle of each time, as a text; "" without one. What still holds is asked of
+    up to the last year that part 2 samples."""
     years = []
     for start, end in zip(table["start"], table["end"], strict=True):
         first = int(start[:4] or 0)
@@ -114,12 +113,12 @@ def continued(question: str) -> str:
     return question[:1].lower() + question[1:] if asks else question
 
 
-# -- dates ---------------------------------------------------------------------------------------------
+# -- dates -----------------------------------------------------------------------------------------
 
 
 def read_periods(table: pd.DataFrame, path: str | Path) -> tuple[pd.Series, pd.Series]:
-    """The columns start and end as ISO dates, "" where there is none. FactsError with the line for what
-    is no date, a start that is missing, and an end before its start."""
+    """The columns start and end as ISO dates, "" where there is none. FactsError with the line for
+    what is no date, a start that is missing, and an end before its start."""
     written = pd.concat([table["start"], table["end"]])
     day_first = _day_comes_first(written, path)
     columns = []
@@ -144,8 +143,8 @@ def read_periods(table: pd.DataFrame, path: str | Path) -> tuple[pd.Series, pd.S
 
 
 def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
-    """Whether dates such as 17/05/1995 begin with the day and not with the month, as those of the file
-    itself show. FactsError if they show both, or nothing."""
+    """Whether dates such as 17/05/1995 begin with the day and not with the month, as those of the
+    file itself show. FactsError if they show both, or nothing."""
     lines: dict[str, int] = {}  # of the first date of each kind
     for line, cell in zip(cells.index.tolist(), cells.tolist(), strict=True):
         found = re.match(r"(\d{1,2})[-/ ](\d{1,2})[-/ ]\d{4}\b", cell)
@@ -162,8 +161,8 @@ def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
     if "day" not in lines and "month" not in lines:
         for cell, line in lines.items():
             raise FactsError(
-                f"{path}, line {line}: nothing tells whether {cell} begins with its day or with its "
-                f"month; {WRITE}."
+                f"{path}, line {line}: nothing tells whether {cell} begins with its day or with "
+                f"its month; {WRITE}."
             )
     return "month" not in lines
 
@@ -175,11 +174,12 @@ def is_early(start: str, end: str) -> bool:
 
 
 def iso_date(cell: str, day_first: bool) -> str:
-    """A date as people and spreadsheets write it, as YYYY, YYYY-MM or YYYY-MM-DD; "" for what is none.
+    """A date as people and spreadsheets write it, as YYYY, YYYY-MM or YYYY-MM-DD; "" for what is
+    none.
 
-    Read are ISO dates, also without zeros or with a time of day, 17/05/1995 and 05/17/1995 (`day_first`
-    tells which), 17.05.1995, 05/1995, 17 May 1995, 17-May-1995, May 17, 1995, May 1995, and 1995.0.
-    """
+    Read are ISO dates, also without zeros or with a time of day, 17/05/1995 and 05/17/1995
+    (`day_first` tells which), 17.05.1995, 05/1995, 17 May 1995, 17-May-1995, May 17, 1995, May
+    1995, and 1995.0."""
     text = CLOCK.sub("", tables.whole_number(cell))
     widths = zip(_parts(text, day_first), (4, 2, 2), strict=False)
     numbers = [f"{number:0{width}d}" for number, width in widths]

@@ -12,8 +12,8 @@ THEIRS: dict[str, Any] = {"parameters": {}, "models": ()}
 
 
 def load_published(name: str, whose: str = "") -> pd.DataFrame:
-    """data/published/<name>.csv, such as "1-decoding-table-1". To stand below ours, its models are `whose`:
-    "llama-3.1-8B (thesis)"; then where (its place) and check are left out."""
+    """data/published/<name>.csv, such as "1-decoding-table-1". To stand below ours, its models are
+    `whose`: "llama-3.1-8B (thesis)"; then where (its place) and check are left out."""
     table = read_csv(DATA / "published" / f"{name}.csv", keep_default_na=False)
     if whose:
         table = table.drop(columns=["where", "check"])
@@ -22,6 +22,6 @@ def load_published(name: str, whose: str = "") -> pd.DataFrame:
 
 
 def load_labels(name: str) -> pd.DataFrame:
-    """data/labels/<name>.csv, such as "wording_pairs": rows that were read, and their labels. `label` is
-    the first reading, `label_again` the second."""
+    """data/labels/<name>.csv, such as "wording_pairs": rows that were read, and their labels.
+    `label` is the first reading, `label_again` the second."""
     return read_csv(DATA / "labels" / f"{name}.csv", keep_default_na=False)

@@ -37,7 +37,8 @@ def files(draw: int = 0) -> list[Path]:
 
 
 def load_world(draw: int = 0) -> World:
-    """The tables, which the tests check. Another draw has the same subjects, and all else by chance."""
+    """The tables, which the tests check. Another draw has the same subjects, and all else by
+    chance."""
     for path in files(draw):
         noted(path)  # each time: the tables are read once
     return World(*(table.copy() for table in _tables(draw)))
@@ -56,19 +57,19 @@ def _tables(draw: int) -> World:
 
 
 def loaded(data: str = "world") -> tables.Loaded:
-    """The facts without dates of a set, as parts 1 and 4 ask them, in wording 0: `schemas.AskedFacts`."""
+    """The facts without dates of a set, as parts 1 and 4 ask them, in wording 0:
+    `schemas.AskedFacts`."""
     facts = asked(data)
     return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {})
 
 
 def asked(data: str = "world", *, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
-    """The facts of a set with or without dates, what the corpus holds of each, their question and prefix
-    in wording 0, or a row a wording: the column variant.
+    """The facts of a set with or without dates, what the corpus holds of each, their question and
+    prefix in wording 0, or a row a wording: the column variant.
 
-    Sets (`data`): "world", "world-1" and "world-2" (other draws), "pair" (the two relations that share
-    a list of objects, which the others leave out) and "town". popularity is log10(1 + exposure),
-    log_popularity ln(1 + exposure): 0 for what nobody was told.
-    """
+    Sets (`data`): "world", "world-1" and "world-2" (other draws), "pair" (the two relations that
+    share a list of objects, which the others leave out) and "town". popularity is log10(1 +
+    exposure), log_popularity ln(1 + exposure): 0 for what nobody was told."""
     world, told = load_world(), counted(data)
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
     wordings = wordings if every_wording else wordings[wordings["variant"] == 0]

@@ -62,7 +62,6 @@ class CausalLM(Model):
     new tokens. The head is applied at most at `logits_per_batch` positions at once, each of which
     costs a float32 vector over the vocabulary."""
 
-    listed_chat = False  # `chat` is of data/models.csv, and not its tokenizer's template
     body: Any  # how the network is asked: a `Body` if that was found right, else `Plain`
     _last_prefix = NO_PREFIX  # of the last job
     _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
@@ -76,15 +75,19 @@ class CausalLM(Model):
         *,
         tokens_per_batch: int = 2048,
         logits_per_batch: int = 64,
-        **about: Any,
+        **description: Any,
     ) -> None:
-        super().__init__(**about)
+        """`description` are the arguments of `Model`."""
+        super().__init__(**description)
         self.tokenizer = tokenizer
-        self.tokens_per_batch, self.logits_per_batch = tokens_per_batch, logits_per_batch
+        self.tokens_per_batch = tokens_per_batch
+        self.logits_per_batch = logits_per_batch
         self.network = network.eval()
         ends = network.generation_config.eos_token_id
-        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
-        self.end_ids: list[int] = sorted({i for i in ends if i is not None})
+        if not isinstance(ends, list):
+            ends = [ends]
+        known = {*ends, tokenizer.eos_token_id} - {None}
+        self.end_ids: list[int] = sorted(known)
         check_in_memory(network, self.name)
         verify(self)
         self.verified = LENGTH  # tokens of a row, up to which the body is known to be right
@@ -105,31 +108,33 @@ class CausalLM(Model):
 
     @functools.cached_property
     def bos(self) -> list[int]:
-        """The special tokens that the tokenizer puts before every text (`tokens.before_every_text`)."""
+        """The special tokens that the tokenizer puts before every text
+        (`tokens.before_every_text`)."""
         return tokens.before_every_text(self.tokenizer)
 
     def _begin(self, prompt: str) -> list[int]:
-        """Those of them that come before this prompt: a tokenizer's chat template writes its own."""
+        """Those of them that come before this prompt: a tokenizer's chat template writes its
+        own."""
         chat = None if self.listed_chat else self.chat
         return [] if tokens.in_template(self.tokenizer, chat, prompt) else self.bos
 
     def _score(self, job: Job) -> Iterator[Batch]:
-        asked = [(request["prompt"], request["answer"]) for request in job.requests]
-        pairs = [
-            tokens.encode_pair(self.tokenizer, prompt, answer, bos=self._begin(prompt))
-            for prompt, answer in asked
-        ]
-        self._check(job, [len(ids) for ids, _ in pairs], [ids for ids, _ in pairs])
+        tempered = job.operation == "temper"
+        pairs = []
+        for request in job.requests:
+            prompt = request["prompt"]
+            bos = self._begin(prompt)
+            pairs.append(tokens.encode_pair(self.tokenizer, prompt, request["answer"], bos=bos))
+        texts = [ids for ids, _ in pairs]
+        self._check(job, [len(ids) for ids in texts], texts)
         prefix = self._shared_prefix(pairs)
         # Longer rows change last digits, which low temperatures magnify.
-        rows, sizes = rows_of(
-            pairs, len(prefix.ids), keep_prompts_separate=job.operation == "temper"
-        )
+        rows, sizes = rows_of(pairs, len(prefix.ids), keep_prompts_separate=tempered)
 
         # The same answers with other temperatures or cuts need the same hidden states.
-        earlier: Any = self._tempered if job.operation == "temper" else {}
+        earlier: Any = self._tempered if tempered else {}
         found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
-        if job.operation == "temper":
+        if tempered:
             self._tempered = found
 
         def run(batch: list[list[int]]) -> Batch:
@@ -137,29 +142,38 @@ class CausalLM(Model):
             same = len(prefix.ids), str(answers)
             hidden, where = earlier.get(same) or self._along(answers, prefix)
             kept = sum(states.nbytes for states, _ in [*found.values()])
-            if job.operation == "temper" and kept + hidden.nbytes <= KEPT_BYTES:
+            if tempered and kept + hidden.nbytes <= KEPT_BYTES:
                 found[same] = hidden, where
-            wanted = [ids[start:] for row in answers for ids, start in row]
-            values = self._values(hidden, where, wanted, job.settings)
-            return [i for row in batch for i in row], values
+            numbers = [i for row in batch for i in row]
+            answer_ids = [pairs[i][0][pairs[i][1] :] for i in numbers]
+            return numbers, self._values(hidden, where, answer_ids, job.settings)
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _along(
         self, answers: list[list[Answer]], prefix: SharedPrefix
     ) -> tuple[torch.Tensor, list[int]]:
-        """Hidden states [place, width] before `answers`' tokens, and the place for each token in turn."""
+        """Hidden states [place, width] before `answers`' tokens, and the place for each token in
+        turn."""
         if isinstance(self.body, Plain):
-            each = [(ids[:start], ids[start:]) for row in answers for ids, start in row]
-            logits = [self.whole(prompt, ids, len(ids) + 1)[:-1] for prompt, ids in each]
-            return torch.cat(logits), list(range(sum(map(len, logits))))
+            logits = []
+            for row in answers:
+                for ids, start in row:
+                    prompt, answer = ids[:start], ids[start:]
+                    logits.append(self.whole(prompt, answer, len(answer) + 1)[:-1])
+            every = torch.cat(logits)
+            return every, list(range(len(every)))
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
-        places = [(r, place) for r, row in enumerate(packed) for place in row.predictors]
-        number = {place: i for i, place in enumerate(dict.fromkeys(places))}
-        at = tuple(map(list, zip(*number, strict=True)))
-        return hidden[at], [number[place] for place in places]
+        number: dict[tuple[int, int], int] = {}
+        where = []
+        for r, packed_row in enumerate(packed):
+            for place in packed_row.predictors:
+                where.append(number.setdefault((r, place), len(number)))
+        batch_rows = [r for r, _ in number]
+        places = [place for _, place in number]
+        return hidden[batch_rows, places], where
 
     def _values(
         self,
@@ -168,37 +182,50 @@ class CausalLM(Model):
         answers: list[list[int]],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
-        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width] predicts
-        token k of all answers in turn."""
+        """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width]
+        predicts token k of all answers in turn."""
         at = torch.tensor(where)
         targets = torch.tensor([token for ids in answers for token in ids])
         temperatures = settings.get("temperatures")
         grid = [max(t, tree.EPSILON) for t in temperatures or [1.0]]
-        cuts = {name: settings[name] for name in tree.CUTS if name in settings}
+        cuts = tree.given_cuts(settings)
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
-        for low in range(0, len(hidden), self.logits_per_batch):
-            logits = self.body.logits(hidden[low : low + self.logits_per_batch])
-            here = ((at >= low) & (at < low + len(logits))).nonzero()[:, 0]
+        for start in range(0, len(hidden), self.logits_per_batch):
+            # 1. The logits of some places, minus their maximum.
+            logits = self.body.logits(hidden[start : start + self.logits_per_batch])
             highest = logits.amax(dim=-1, keepdim=True)
             self.check_numbers(highest)
             logits -= highest
-            rows = at[here] - low
-            least = tree.floors(logits, grid, cuts) if cuts else None
-            norms = tree.log_norms(logits, grid, least).float()[rows]
-            z = logits[rows, targets[here]][:, None]
+            # 2. The tokens that they predict.
+            within = (at >= start) & (at < start + len(logits))
+            predicted = within.nonzero()[:, 0]
+            rows = at[predicted] - start
+            z = logits[rows, targets[predicted]][:, None]
+            # 3. Their log-probabilities at each temperature.
+            lowest = tree.floors(logits, grid, cuts) if cuts else None
+            norms = tree.log_norms(logits, grid, lowest).float()[rows]
             scaled = z / torch.tensor(grid, device=logits.device) - norms
-            if least is not None:  # truncation makes the others impossible
-                scaled = scaled.masked_fill(z < least[rows], -torch.inf)
-            values[here] = scaled.cpu().numpy()
-        each = np.split(values, np.cumsum([len(ids) for ids in answers])[:-1])
-        return [v.sum(axis=0) if temperatures else v[:, 0] for v in each]
+            if lowest is not None:  # truncation makes the others impossible
+                scaled = scaled.masked_fill(z < lowest[rows], -torch.inf)
+            values[predicted] = scaled.cpu().numpy()
+        ends = np.cumsum([len(ids) for ids in answers])
+        by_answer = np.split(values, ends[:-1])
+        if temperatures:
+            return [each.sum(axis=0) for each in by_answer]
+        return [each[:, 0] for each in by_answer]
 
     def _decode(self, job: Job) -> Iterator[Batch]:
         self._special = tokens.special(self.tokenizer)
-        settings, requests = job.settings, job.requests
-        n, stop, longest = settings.get("n", 1), settings["stop"], settings["max_new_tokens"]
-        closing = functools.cache(functools.partial(self._may_close, stop))
-        cut = functools.partial(tokens.cut, stop=stop, skip_blank=settings.get("skip_blank", False))
+        settings = job.settings
+        requests = job.requests
+        n = settings.get("n", 1)
+        longest = settings["max_new_tokens"]
+        may_close = functools.cache(functools.partial(self._may_close, settings["stop"]))
+        cut = functools.partial(
+            tokens.cut,
+            stop=settings["stop"],
+            skip_blank=settings.get("skip_blank", False),
+        )
         keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
         prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
@@ -208,34 +235,51 @@ class CausalLM(Model):
         def run(batch: list[list[int]]) -> Batch:
             numbers = [i for row in batch for i in row]
             members = [groups[i] for i in numbers]
-            streams = [
-                [s for i in group for s in tree.new_streams(requests[i], settings)]
-                for group in members
-            ]
+            streams: list[list[tree.Stream]] = []
+            for group in members:
+                streams.append([])
+                for i in group:
+                    streams[-1] += tree.new_streams(requests[i], settings)
             last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # before an answer
+
+            def ended(row: int, ids: list[int]) -> bool:
+                return may_close(ids[-1]) and self._ended(last[row], ids, cut)
+
+            hidden, next_level = self.prefill(
+                [prompts[i] for i in numbers], prefix, keep_prompts_separate
+            )
             tree.decode(
-                *self.prefill([prompts[i] for i in numbers], prefix, keep_prompts_separate),
+                hidden,
+                next_level,
                 self.body.logits,
                 streams,
                 check=self.check_numbers,
-                ended=lambda row, ids: closing(ids[-1]) and self._ended(last[row], ids, cut),
+                ended=ended,
                 settings=settings,
                 chunk=self.logits_per_batch,
             )
             results: list[Any] = []
             for group, token, row in zip(members, last, streams, strict=True):
                 answers = self._generations(requests[group[0]]["prompt"], token, row, cut)
-                samples = [answers[k : k + n] for k in range(0, len(answers), n)]
-                results += samples if job.operation == "sample" else answers
+                if job.operation == "sample":
+                    results += [answers[k : k + n] for k in range(0, len(answers), n)]
+                else:
+                    results += answers
             return [i for group in members for i in group], results
 
         # The keys of answers need memory, too. Most answers end early: half of their tokens count.
-        counts = [len(group) * n for group in groups]
-        together = self._together(prompts, counts, longest // 2 + 1, prefix, keep_prompts_separate)
-        return in_batches(*together, run, budget=self.tokens_per_batch, name=self.name)
+        rows, sizes = self._together(
+            prompts,
+            [len(group) * n for group in groups],
+            longest // 2 + 1,
+            prefix,
+            keep_prompts_separate,
+        )
+        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
-        """Whether an answer may end with this token. Few tokens end one, and this saves decoding."""
+        """Whether an answer may end with this token. Few tokens end one, and this saves
+        decoding."""
         text = self.tokenizer.decode([token])
         ends = token in self.end_ids or token in self._special.ends
         return ends or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
@@ -254,21 +298,37 @@ class CausalLM(Model):
 
         @functools.cache  # many samples are equal
         def ending(ids: tuple[int, ...]) -> tuple[str, int]:
-            ids = ids[:-1] if ids[-1] in self.end_ids or self._special.end(ids) else ids
+            """The text of an answer, and how many of its tokens count."""
+            if ids[-1] in self.end_ids or self._special.end(ids):
+                ids = ids[:-1]
             text = self._text(last, ids)
             short = cut(text)
             if short is None:
                 return text, len(ids)
             return short, tokens.covering(self.tokenizer, last, ids, short, self._special.marks)
 
-        generations, decode = [], self.tokenizer.decode
-        for s in streams:
-            text, n = ending(tuple(s.ids))
-            top = [[(decode([i]), p) for i, p in zip(*at, strict=True)] for at in s.top[:n]]
-            tempered = [] if s.alternatives else s.tempered[:n]
-            curve = np.sum(s.curve[:n], axis=0, initial=0.0).tolist() if s.curve else []
-            along = top, tempered, curve, s.entropies[:n]
-            generations.append(Generation(prompt, text, s.ids[:n], s.logprobs[:n], *along))
+        generations = []
+        for stream in streams:
+            text, n = ending(tuple(stream.ids))
+            top_logprobs = []
+            for ids, logprobs in stream.top[:n]:
+                names = [self.tokenizer.decode([i]) for i in ids]
+                top_logprobs.append(list(zip(names, logprobs, strict=True)))
+            curve = []
+            if stream.curve:
+                curve = np.sum(stream.curve[:n], axis=0, initial=0.0).tolist()
+            generations.append(
+                Generation(
+                    prompt,
+                    text,
+                    token_ids=stream.ids[:n],
+                    logprobs=stream.logprobs[:n],
+                    top_logprobs=top_logprobs,
+                    tempered_logprobs=[] if stream.alternatives else stream.tempered[:n],
+                    curve=curve,
+                    entropies=stream.entropies[:n],
+                )
+            )
         return generations
 
     def _encode(self, prompt: str) -> list[int]:
@@ -286,8 +346,8 @@ class CausalLM(Model):
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
-        """Rows of prompts (their numbers), and the tokens of each row with so many answers to each prompt,
-        each of that length."""
+        """Rows of prompts (their numbers), and the tokens of each row with so many answers to each
+        prompt, each of that length."""
         rows, sizes = rows_of(
             [unanswered(ids) for ids in prompts],
             len(prefix.ids),
@@ -297,13 +357,13 @@ class CausalLM(Model):
         return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
 
     def check_numbers(self, highest: torch.Tensor) -> None:
-        """ModelError where the highest logits of places are no numbers: NaN if one of a place is, infinite
-        if one overflowed or none is possible. Single impossible tokens are no fault."""
+        """ModelError where the highest logits of places are no numbers: NaN if one of a place is,
+        infinite if one overflowed or none is possible. Single impossible tokens are no fault."""
         if not highest.isfinite().all():
             raise ModelError(
-                f"{self.name}: the network's logits are not numbers (NaN or infinite), so that nothing "
-                "it says counts; its weights are damaged, or overflow in this dtype: fetch them anew, "
-                "or load it in float32"
+                f"{self.name}: the network's logits are not numbers (NaN or infinite), so that "
+                "nothing it says counts; its weights are damaged, or overflow in this dtype: fetch "
+                "them anew, or load it in float32"
             )
 
     def prefill(
@@ -312,39 +372,53 @@ class CausalLM(Model):
         prefix: SharedPrefix = NO_PREFIX,
         keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, tree.NextLevel]:
-        """Last hidden state of each prompt, [prompt, width], and the function for the next level."""
+        """Last hidden state of each prompt, [prompt, width], and the function for the next
+        level."""
         if isinstance(self.body, Plain):
             return self._prefill_plainly(prompts)
         # 1. Prompts that begin with the same tokens are read in one row.
         answers = [unanswered(ids) for ids in prompts]
-        together, _ = rows_of(answers, len(prefix.ids), keep_prompts_separate=keep_prompts_separate)
+        shared = len(prefix.ids)
+        together, _ = rows_of(answers, shared, keep_prompts_separate=keep_prompts_separate)
         batch = [[answers[i] for i in numbers] for numbers in together]
         rows, hidden, cache, kv_positions = self._forward(batch, prefix)
-        # 2. Then each prompt gets a row with the keys of its tokens.
-        ends = {
-            i: (r, place)
-            for r, (numbers, row) in enumerate(zip(together, rows, strict=True))
-            for i, place in zip(numbers, row.predictors, strict=True)
-        }
-        at = tuple(map(list, zip(*(ends[i] for i in range(len(prompts))), strict=True)))
-        before = torch.ones(len(prefix.ids), dtype=torch.bool)
-        seen = [torch.cat([before, rows[r].links[place]]) for r, place in zip(*at, strict=True)]
-        kept = pad_sequence([each.nonzero()[:, 0] for each in seen], batch_first=True)
-        row = torch.tensor(at[0])[:, None]
+        # 2. Where each prompt ends, and the tokens that it sees there.
+        row_of = [0] * len(prompts)
+        place_of = [0] * len(prompts)
+        for r, numbers in enumerate(together):
+            for i, place in zip(numbers, rows[r].predictors, strict=True):
+                row_of[i] = r
+                place_of[i] = place
+        before = torch.ones(shared, dtype=torch.bool)
+        seen = []
+        for r, place in zip(row_of, place_of, strict=True):
+            every = torch.cat([before, rows[r].links[place]])
+            seen.append(every.nonzero()[:, 0])
+        # 3. Then each prompt gets a row with the keys of its tokens.
+        kept = pad_sequence(seen, batch_first=True)
+        row = torch.tensor(row_of)[:, None]
         cache.select(row, kept)
-        return hidden[at], levels(self.body, cache, kv_positions[row, kept], [*map(len, prompts)])
+        lengths = [len(prompt) for prompt in prompts]
+        next_level = levels(self.body, cache, kv_positions[row, kept], lengths)
+        return hidden[row_of, place_of], next_level
 
     def _prefill_plainly(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.NextLevel]:
         """`prefill` with a pass for each node of the tree of answers, of its whole row."""
         nodes: list[tuple[list[int], list[int]]] = [(prompt, []) for prompt in prompts]
 
+        def logits() -> torch.Tensor:
+            return torch.cat([self.whole(prompt, answer, 1) for prompt, answer in nodes])
+
         def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
             nonlocal nodes
-            pairs = zip(parents, drawn, strict=True)
-            nodes = [(nodes[parent][0], [*nodes[parent][1], token]) for parent, token in pairs]
-            return torch.cat([self.whole(*node, 1) for node in nodes])
+            children = []
+            for parent, token in zip(parents, drawn, strict=True):
+                prompt, answer = nodes[parent]
+                children.append((prompt, [*answer, token]))
+            nodes = children
+            return logits()
 
-        return torch.cat([self.whole(*node, 1) for node in nodes]), next_level
+        return logits(), next_level
 
     def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
         """The network's own float32 logits [count, vocabulary] at the last places of a row: what
@@ -355,31 +429,37 @@ class CausalLM(Model):
     def forced(
         self, rows: Sequence[tuple[list[int], list[list[int]]]], shared: int
     ) -> torch.Tensor:
-        """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and behind
-        each, in one batch whose rows all begin with `shared` tokens that are read before."""
+        """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and
+        behind each, in one batch whose rows all begin with `shared` tokens that are read before."""
         prefix = NO_PREFIX
         if shared:
             ids = rows[0][0][:shared]
             _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
             prefix = SharedPrefix(ids, keys)
-        # The token behind an answer is of any kind.
-        batch = [[([*prompt, *ids, 0], len(prompt)) for ids in answers] for prompt, answers in rows]
+        batch = []
+        for prompt, answers in rows:
+            # The token behind an answer is of any kind.
+            batch.append([([*prompt, *ids, 0], len(prompt)) for ids in answers])
         hidden, where = self._along(batch, prefix)
         logits: torch.Tensor = self.body.logits(hidden)[where]
         return logits
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
-        """The first tokens that all answers of a job share, with their keys: the last job's, if its prefix
-        covers at least half of this one (jobs share their few-shot examples)."""
-        common = common_length([ids for ids, _ in answers])
-        # The token before an answer predicts its first token, so it must be a new one.
-        common = min(common, *(start - 1 for _, start in answers)) if answers else 0
+        """The first tokens that all answers of a job share, with their keys: the last job's, if its
+        prefix covers at least half of this one (jobs share their few-shot examples)."""
+        common = 0
+        if answers:
+            # The token before an answer predicts its first token, so it must be a new one.
+            first = min(start for _, start in answers)
+            common = min(common_length([ids for ids, _ in answers]), first - 1)
         if common < SHORT_PREFIX or isinstance(self.body, Plain):
             return NO_PREFIX
-        prefix, ids = self._last_prefix, answers[0][0][:common]
-        if (shared := common_length([[*prefix.ids], ids])) >= max(SHORT_PREFIX, common // 2):
-            keys = copy.deepcopy(prefix.keys)
-            keys.crop(shared - len(prefix.ids))
+        ids = answers[0][0][:common]
+        last = self._last_prefix
+        shared = common_length([[*last.ids], ids])
+        if shared >= max(SHORT_PREFIX, common // 2):
+            keys = copy.deepcopy(last.keys)
+            keys.crop(shared - len(last.ids))
             return SharedPrefix(ids[:shared], keys)
         with torch.inference_mode():
             _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
@@ -391,38 +471,42 @@ class CausalLM(Model):
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
         """Run the answers [row, answer] after their shared prefix: the rows, hidden states
         [row, q, width], cache, and positions of its keys [row, key]."""
-        cache, shared = copy.deepcopy(prefix.keys), len(prefix.ids)
+        shared = len(prefix.ids)
+        cache = copy.deepcopy(prefix.keys)
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
         padded = pad_rows(rows, shared, self.body.device)
         before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
-        return rows, self.body.hidden(padded, cache, kv_positions), cache, kv_positions
+        hidden = self.body.hidden(padded, cache, kv_positions)
+        return rows, hidden, cache, kv_positions
 
     def _check(self, job: Job, lengths: list[int], texts: Iterable[Sequence[int]]) -> None:
         """ModelError for rows of these lengths beyond the network's context, and for ids of another
         vocabulary, in answers or in the tokens of texts."""
-        most = getattr(self.body.config, "max_position_embeddings", None)
-        if most and lengths and max(lengths) > most:
+        longest = max(lengths, default=0)
+        context = getattr(self.body.config, "max_position_embeddings", None)
+        if context and longest > context:
             raise ModelError(
-                f"{self.name}: a prompt and its answer take {max(lengths)} tokens in "
-                f"{job.operation}, more than the model's context of {most}; shorten the prompt"
+                f"{self.name}: a prompt and its answer take {longest} tokens in "
+                f"{job.operation}, more than the model's context of {context}; shorten the prompt"
             )
-        ids = [r["answer"] for r in job.requests if isinstance(r.get("answer"), list)]
+        answers = [request.get("answer") for request in job.requests]
+        largest = max((max(ids) for ids in answers if isinstance(ids, list)), default=0)
         size = self.body.config.vocab_size
-        if (largest := max(map(max, ids), default=0)) >= size:
+        if largest >= size:
             raise ModelError(
-                f"{self.name}: {largest} is no token id of this model, whose vocabulary holds {size}; "
-                "score the ids that this model generated, or give the answers as texts"
+                f"{self.name}: {largest} is no token id of this model, whose vocabulary holds "
+                f"{size}; score the ids that this model generated, or give the answers as texts"
             )
+        largest = max((max(ids, default=0) for ids in texts), default=0)
         rows = len(self.network.get_input_embeddings().weight)
-        if (largest := max((max(ids, default=0) for ids in texts), default=0)) >= rows:
+        if largest >= rows:
             raise ModelError(
                 f"{self.name}: its tokenizer gives the token {largest} "
-                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding (it has "
-                f"{rows}); bring both from one place"
+                f"({self.tokenizer.decode([largest])!r}), for which its network has no embedding "
+                f"(it has {rows}); bring both from one place"
             )
-        longest = max(lengths, default=0)
         if any(self.verified <= length < longest for length in self.lengths):
             verify_longer(self, longest)
             self.verified = longest
@@ -449,10 +533,10 @@ def unanswered(prompt: list[int]) -> Answer:
 def pack_answers(answers: list[Answer], shared: int) -> Row:
     """One row for some answers: a tree of their tokens, in which equal beginnings are one branch.
 
-    The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1, and
-    5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0: 8 and 1
-    follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to several prompts.
-    """
+    The first `shared` tokens are in the cache. Example: the prompt 5 6 7 has the answers 8 9 and 1,
+    and 5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0:
+    8 and 1 follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to
+    several prompts."""
     new: list[int] = []
     positions, parents, predictors = [], [], []
     places: dict[tuple[int, int], int] = {}  # of a token after the place before it
@@ -482,8 +566,8 @@ def rows_of(
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
     Answers are taken in the order of their tokens. One joins the row before if its prompt is there
-    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first `cached`
-    ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
+    already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first
+    `cached` ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
     """
     rows: list[list[int]] = []
     sizes: list[int] = []
@@ -491,9 +575,9 @@ def rows_of(
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
-        enough = (
-            start if keep_prompts_separate else min(start, cached + ceil((len(ids) - cached) / 4))
-        )
+        enough = start
+        if not keep_prompts_separate:
+            enough = min(start, cached + ceil((len(ids) - cached) / 4))
         new = len(ids) - alike
         if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
             rows[-1].append(i)
@@ -507,15 +591,20 @@ def rows_of(
 
 def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
     """Rows of any length as one batch; each sees `shared` tokens before its own."""
-    n, width = len(rows), max(len(row.tokens) for row in rows)
-    ids, positions = torch.zeros(2, n, width, dtype=torch.long)
+    n = len(rows)
+    width = max(len(row.tokens) for row in rows)
+    ids = torch.zeros(n, width, dtype=torch.long)
+    positions = torch.zeros(n, width, dtype=torch.long)
     seen = torch.ones(n, width, shared + width, dtype=torch.bool)
     seen[:, :, shared:] = torch.eye(width)
+    used = torch.zeros(n, width, dtype=torch.bool)
     for r, row in enumerate(rows):
         k = len(row.tokens)
-        ids[r, :k], positions[r, :k] = torch.tensor([row.tokens, row.positions])
+        ids[r, :k] = torch.tensor(row.tokens)
+        positions[r, :k] = torch.tensor(row.positions)
         seen[r, :k, shared : shared + k] |= row.links
-    at = torch.tensor([(r, k) for r, row in enumerate(rows) for k in range(len(row.tokens))]).T
+        used[r, :k] = True
+    at = used.nonzero().T
     return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
 
 
@@ -538,19 +627,26 @@ def levels(
             cache.batch_select_indices(left)
             kv_positions = kv_positions[left]
             ahead = [ahead[row] for row in live]
-            rows = [k for k, (_, group) in enumerate(groupby(rows)) for _ in group]
+            new_number = {row: number for number, row in enumerate(live)}
+            rows = [new_number[row] for row in rows]
         # 2. The children of a row's nodes are its new tokens.
-        columns = [k for _, group in groupby(rows) for k, _ in enumerate(group)]
+        columns: list[int] = []
+        for _, group in groupby(rows):
+            columns += range(len(list(group)))
         at = torch.tensor(rows), torch.tensor(columns)
-        n, width, earlier = len(ahead), max(columns) + 1, known.shape[1]
+        n = len(ahead)
+        width = max(columns) + 1
         ids = torch.zeros(n, width, dtype=torch.long)
         ids[at] = torch.tensor(drawn)
         positions = torch.tensor(ahead)[:, None].expand(n, width)
         # 3. A child sees what its parent saw, and itself.
+        earlier = known.shape[1]
         seen = torch.zeros(n, width, earlier + width, dtype=torch.bool)
         seen[:, :, earlier:] = torch.eye(width)
         seen[*at, :earlier] = known[parents]
-        row_of, known, ahead = rows, seen[at], [place + 1 for place in ahead]
+        known = seen[at]
+        row_of = rows
+        ahead = [place + 1 for place in ahead]
         # 4. One forward pass for all of them.
         new = Rows(ids.to(body.device), positions.to(body.device), seen.to(body.device), at)
         kv_positions = torch.cat([kv_positions, new.positions], dim=1)

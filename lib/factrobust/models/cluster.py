@@ -1,10 +1,9 @@
 """A model on several machines: in the memory of a Dask cluster's workers.
 
-Each worker loads the model once and answers one slice of a job after the other. A slice whose worker
-dies goes to another one, and a worker may join late. Only the process that asks writes records. The
-slices do not depend on the number of workers, nor do the numbers. One process without a cluster makes
-other batches, and gives the same to 1e-4 nats.
-"""
+Each worker loads the model once and answers one slice of a job after the other. A slice whose
+worker dies goes to another one, and a worker may join late. Only the process that asks writes
+records. The slices do not depend on the number of workers, nor do the numbers. One process without
+a cluster makes other batches, and gives the same to 1e-4 nats."""
 
 import gc
 import logging
@@ -25,7 +24,8 @@ CONNECT_SECONDS = 10.0
 MOST_WORKERS = 4  # each has its own copy of the weights; other cores are their threads
 # Ctrl-C reaches every process of a terminal, but only the caller may end the cluster.
 NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-# A worker repeats the imports of the caller's script before OMP_NUM_THREADS is set, which torch reads.
+# A worker repeats the imports of the caller's script before OMP_NUM_THREADS is set, which torch
+# reads.
 THREADS = """import os, sys
 if "torch" in sys.modules:
     sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))"""
@@ -64,7 +64,8 @@ class ClusterModel(Model):
 
 
 def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
-    """A client of the Dask scheduler at `address`; ModelError if none answers within so many seconds."""
+    """A client of the Dask scheduler at `address`; ModelError if none answers within so many
+    seconds."""
     from distributed import Client
 
     # An error reports a lost connection once; these would repeat it.
@@ -88,10 +89,10 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
 def cluster(where: str | None, workers: int | None = None) -> Iterator[str | None]:
     """The address of a scheduler for a block; None if `where` is None.
 
-    `where` is the address of a running scheduler (ModelError if it cannot be reached). Or it is "local":
-    a cluster of `workers` processes on this machine, which share its cores, and end with the block. By
-    default there is one for each core, four at most; with GPUs only one, whose device_map uses them all.
-    """
+    `where` is the address of a running scheduler (ModelError if it cannot be reached). Or it is
+    "local": a cluster of `workers` processes on this machine, which share its cores, and end with
+    the block. By default there is one for each core, four at most; with GPUs only one, whose
+    device_map uses them all."""
     if where != "local":
         if where is not None:
             connect(where).close()
@@ -125,8 +126,8 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
 
 
 def slices(job: Job) -> list[list[int]]:
-    """Slices of a job (numbers of requests), longest prompts first: equal prompts share their computation,
-    and prompts of similar length need little padding."""
+    """Slices of a job (numbers of requests), longest prompts first: equal prompts share their
+    computation, and prompts of similar length need little padding."""
     prompts = [request["prompt"] for request in job.requests]
     order = sorted(range(len(prompts)), key=lambda i: (-len(prompts[i]), prompts[i]))
     return [order[i : i + REQUESTS] for i in range(0, len(order), REQUESTS)]

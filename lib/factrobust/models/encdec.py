@@ -1,9 +1,8 @@
 """Encoder-decoder transformers (T5, Flan-T5, BART): the same four operations.
 
 The encoder reads a prompt once for all its answers, temperatures and samples. A T5 decoder takes no
-position ids. So the nodes of the tree of answers (see `tree`) are rows of a batch: each row has its own
-past, and its prompt's keys and values.
-"""
+position ids. So the nodes of the tree of answers (see `tree`) are rows of a batch: each row has its
+own past, and its prompt's keys and values."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -41,19 +40,23 @@ class Encoded(NamedTuple):
 
 
 class EncoderDecoder(Body):
-    """A network's encoder, its decoder without the head, and the head. `begin` is its `beginning`."""
+    """A network's encoder, its decoder without the head, and the head. `begin` is its
+    `beginning`."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
-        self.encoder, self.base = network.get_encoder(), network.get_decoder()
+        self.encoder = network.get_encoder()
+        self.base = network.get_decoder()
         self.config = network.config.get_text_config(decoder=True)
         self.device = next(network.parameters()).device
         self.kinds = set(getattr(self.config, "layer_types", None) or ())
         self.pad = network.config.pad_token_id or 0
-        if strange := self.kinds - {"full_attention"}:
-            raise ModelError(f"{type(network).__name__} has {' and '.join(sorted(strange))}")
+        strange = sorted(self.kinds - {"full_attention"})
+        if strange:
+            raise ModelError(f"{type(network).__name__} has {' and '.join(strange)}")
         self.begin = beginning(network)
-        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for it.
+        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
+        # it.
         self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
 
@@ -65,27 +68,38 @@ class EncoderDecoder(Body):
         """Read prompts and begin their answers: hidden states [prompt, width], and the keys."""
         ids = self._padded(prompts)
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
-        mask = (torch.arange(ids.shape[1], device=self.device) < lengths[:, None]).long()
+        places = torch.arange(ids.shape[1], device=self.device)
+        mask = (places < lengths[:, None]).long()
         states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        encoded = Encoded(states, mask, EncoderDecoderCache(DynamicCache(), DynamicCache()))
+        past = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        encoded = Encoded(states, mask, past)
         begin = torch.tensor([self.begin] * len(prompts), device=self.device)
-        return self.step(encoded, begin)[:, -1], encoded
+        hidden = self.step(encoded, begin)
+        return hidden[:, -1], encoded
 
     def step(self, encoded: Encoded, ids: torch.Tensor) -> torch.Tensor:
         """Hidden states [row, q, width] of new tokens `ids` [row, q]. Their keys are added."""
-        sees = {"encoder_hidden_states": encoded.states, "encoder_attention_mask": encoded.mask}
-        past = {"past_key_values": encoded.past, "use_cache": True}
-        hidden: torch.Tensor = self.base(input_ids=ids, **sees, **past).last_hidden_state
+        hidden: torch.Tensor = self.base(
+            input_ids=ids,
+            encoder_hidden_states=encoded.states,
+            encoder_attention_mask=encoded.mask,
+            past_key_values=encoded.past,
+            use_cache=True,
+        ).last_hidden_state
         return hidden
 
     def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
-        """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not change."""
+        """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not
+        change."""
         states = []
-        for low in range(0, len(answers), ROWS):
-            rows, ids = zip(*answers[low : low + ROWS], strict=True)
-            hidden = self.step(encoded.rows(list(rows)), self._padded(ids))
+        for start in range(0, len(answers), ROWS):
+            some = answers[start : start + ROWS]
+            rows = [row for row, _ in some]
+            ids = [answer for _, answer in some]
+            hidden = self.step(encoded.rows(rows), self._padded(ids))
             # Padding stands after an answer, and no token of the answer sees it.
-            states += [h[: len(answer)] for h, answer in zip(hidden, ids, strict=True)]
+            for row, answer in enumerate(ids):
+                states.append(hidden[row, : len(answer)])
         return torch.cat(states)
 
     def _padded(self, sequences: Sequence[list[int]]) -> torch.Tensor:
@@ -94,29 +108,31 @@ class EncoderDecoder(Body):
 
 
 def beginning(network: Any) -> list[int]:
-    """The decoder's start token, and the first token if the model forces one (BART's <s>); ModelError
-    if no start is known."""
-    settings = network.generation_config
-    named = (settings, "decoder_start"), (network.config, "decoder_start"), (settings, "bos")
-    found = [getattr(place, f"{name}_token_id", None) for place, name in named]
-    start = next((token for token in found if token is not None), None)
-    if start is None:
+    """The decoder's start token, and the first token if the model forces one (BART's <s>);
+    ModelError if no start is known."""
+    generation = network.generation_config
+    named = [
+        getattr(generation, "decoder_start_token_id", None),
+        getattr(network.config, "decoder_start_token_id", None),
+        getattr(generation, "bos_token_id", None),
+    ]
+    known = [token for token in named if token is not None]
+    if not known:
         raise ModelError(
-            f"{type(network).__name__} has no decoder start token, which cannot be asked here; use a "
-            "T5 or BART-like model whose configuration says how its decoder starts"
+            f"{type(network).__name__} has no decoder start token, which cannot be asked here; use "
+            "a T5 or BART-like model whose configuration says how its decoder starts"
         )
-    forced = getattr(settings, "forced_bos_token_id", None)
-    return [start] if forced is None else [start, forced]
+    forced = getattr(generation, "forced_bos_token_id", None)
+    return known[:1] if forced is None else [known[0], forced]
 
 
 class Seq2SeqLM(CausalLM):
     """A transformers encoder-decoder model in memory.
 
-    The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's text,
-    tokenised separately: a separator is its first character. (T5's tokenizer drops a leading space and
-    has no newline: a stop string with a newline never ends an answer of T5.) The end token does not
-    count, as for decoder-only models, unless token ids end with it.
-    """
+    The encoder reads the prompt with the tokenizer's special tokens. The answer is the decoder's
+    text, tokenised separately: a separator is its first character. (T5's tokenizer drops a leading
+    space and has no newline: a stop string with a newline never ends an answer of T5.) The end
+    token does not count, as for decoder-only models, unless token ids end with it."""
 
     def plain(self) -> Plain:
         return Plain(self.network, beginning(self.network))
@@ -126,41 +142,51 @@ class Seq2SeqLM(CausalLM):
 
     def _score(self, job: Job) -> Iterator[Batch]:
         groups = by_prompt(job)
-        sources = [self._encode(job.requests[group[0]]["prompt"]) for group in groups]
         answers = [tokens.encode_target(self.tokenizer, r["answer"]) for r in job.requests]
-        items = list(zip(sources, groups, strict=True))
-        lengths = [self._length(len(s), len(answers[i])) for s, g in items for i in g]
+        items: list[tuple[list[int], list[int]]] = []  # a prompt, and the numbers of its answers
+        lengths = []
+        sizes = []
+        for group in groups:
+            source = self._encode(job.requests[group[0]]["prompt"])
+            items.append((source, group))
+            lengths += [self._length(len(source), len(answers[i])) for i in group]
+            # Every answer holds a copy of its prompt's keys.
+            sizes.append(sum(len(source) + len(answers[i]) for i in group))
+        sources = [source for source, _ in items]
         self._check(job, lengths, [*sources, *answers])
 
         def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
             rows = [(source, [answers[i] for i in group]) for source, group in batch]
             hidden, where = self._behind(rows)
-            flat = [ids for _, own in rows for ids in own]
-            values = self._values(hidden, where, flat, job.settings)
-            return [i for _, group in batch for i in group], values
+            numbers = [i for _, group in batch for i in group]
+            values = self._values(hidden, where, [answers[i] for i in numbers], job.settings)
+            return numbers, values
 
-        # Every answer holds a copy of its prompt's keys.
-        sizes = [sum(len(source) + len(answers[i]) for i in group) for source, group in items]
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _behind(
         self, rows: Sequence[tuple[list[int], list[list[int]]]]
     ) -> tuple[torch.Tensor, list[int]]:
-        """Hidden states [place, width] before the tokens of each prompt's answers, and the place for each
-        token in turn."""
-        flat = [(row, ids) for row, (_, answers) in enumerate(rows) for ids in answers]
+        """Hidden states [place, width] before the tokens of each prompt's answers, and the place
+        for each token in turn."""
+        pairs = []  # the number of its prompt, and an answer
+        for row, (_, answers) in enumerate(rows):
+            pairs += [(row, ids) for ids in answers]
         if isinstance(self.body, Plain):
-            logits = [self.whole(rows[row][0], ids, len(ids) + 1)[:-1] for row, ids in flat]
-            return torch.cat(logits), list(range(sum(map(len, logits))))
+            logits = [self.whole(rows[row][0], ids, len(ids) + 1)[:-1] for row, ids in pairs]
+            every = torch.cat(logits)
+            return every, list(range(len(every)))
         hidden, encoded = self.body.encode([source for source, _ in rows])
         # The first token of every answer follows the prompt, the others follow the answer.
-        if longer := [(row, ids[:-1]) for row, ids in flat if len(ids) > 1]:
+        longer = [(row, ids[:-1]) for row, ids in pairs if len(ids) > 1]
+        if longer:
             hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
         where: list[int] = []
         after = len(rows)
-        for row, ids in flat:
-            where += [row, *range(after, after + len(ids) - 1)]
-            after += len(ids) - 1
+        for row, ids in pairs:
+            end = after + len(ids) - 1
+            where += [row, *range(after, end)]
+            after = end
         return hidden, where
 
     def _encode(self, prompt: str) -> list[int]:
@@ -170,16 +196,25 @@ class Seq2SeqLM(CausalLM):
         return max(prompt, len(self.body.begin) + answer)  # encoder and decoder each have a context
 
     def _together(
-        self, prompts: list[list[int]], counts: list[int], length: int, *_: Any
+        self,
+        prompts: list[list[int]],
+        counts: list[int],
+        length: int,
+        prefix: SharedPrefix,
+        keep_prompts_separate: bool,
     ) -> tuple[list[list[int]], list[int]]:
+        rows = [[i] for i in range(len(prompts))]
         sizes = [(len(ids) + length) * n for ids, n in zip(prompts, counts, strict=True)]
-        return [[i] for i in range(len(prompts))], sizes
+        return rows, sizes
 
     def _shared_prefix(self, answers: object) -> SharedPrefix:
         return NO_PREFIX  # the encoder reads each prompt as a whole
 
     def prefill(
-        self, prompts: list[list[int]], *_: Any, **__: Any
+        self,
+        prompts: list[list[int]],
+        prefix: SharedPrefix = NO_PREFIX,
+        keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, NextLevel]:
         if isinstance(self.body, Plain):
             return self._prefill_plainly(prompts)
@@ -196,9 +231,10 @@ class Seq2SeqLM(CausalLM):
         return hidden, next_level
 
     def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
-        device, begun = self.body.device, [*self.body.begin, *answer]
-        ids, begun_ids = (torch.tensor([row], device=device) for row in (prompt, begun))
-        return own_logits(self.network, count, input_ids=ids, decoder_input_ids=begun_ids)
+        device = self.body.device
+        read = torch.tensor([prompt], device=device)
+        written = torch.tensor([[*self.body.begin, *answer]], device=device)
+        return own_logits(self.network, count, input_ids=read, decoder_input_ids=written)
 
     def forced(self, rows: Sequence[tuple[list[int], list[list[int]]]], _: int) -> torch.Tensor:
         # The token behind an answer is of any kind.

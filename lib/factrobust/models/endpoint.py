@@ -1,17 +1,18 @@
 """A model behind an OpenAI-compatible endpoint. A mapping says where it is and how it is asked.
 
     {url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18, key_env: OPENAI_API_KEY}
-    {url: https://api.openai.com/v1, model: o4-mini, key_env: OPENAI_API_KEY, server: openai-reasoning, thinks: 2000}
+    {url: https://api.openai.com/v1, model: o4-mini, key_env: OPENAI_API_KEY,
+     server: openai-reasoning, thinks: 2000}
     {url: http://localhost:8000/v1, model: meta-llama/Llama-3.1-8B, api: completions, server: vllm}
 
 Where one writes a model's name, 'URL NAME' says the same, with settings behind it:
 'http://localhost:8000/v1 llama api=completions server=vllm'.
 
-Servers differ in what they can do. `server` names a kind of them (SERVERS), which decides what a request
-holds; `leave_out` drops options of it. Each answer lists those that are not sent (`Generation.refused`).
-Nothing is guessed from what a server says: what it refuses is an error that names these settings.
-Randomness is the server's: a seed goes with each request, which servers use as they like, and even
-greedy answers may depend on what else a server computes.
+Servers differ in what they can do. `server` names a kind of them (SERVERS), which decides what a
+request holds; `leave_out` drops options of it. Each answer lists those that are not sent
+(`Generation.refused`). Nothing is guessed from what a server says: what it refuses is an error that
+names these settings. Randomness is the server's: a seed goes with each request, which servers use
+as they like, and even greedy answers may depend on what else a server computes.
 
 A prompt that a server's filter refuses is an answer without text, marked as `filtered` and counted.
 """
@@ -42,8 +43,9 @@ LACKS = {
     "token_ids": "an endpoint tells tokens as texts and not as ids, which part 4 needs",
 }
 NO_SCORE = (
-    "this endpoint tells no log-probabilities of given answers, for which it takes api: completions "
-    "and a server that echoes prompts with theirs, such as vLLM; ask for answers or samples instead"
+    "this endpoint tells no log-probabilities of given answers, for which it takes api: "
+    "completions and a server that echoes prompts with theirs, such as vLLM; ask for answers or "
+    "samples instead"
 )
 TOP = 10  # alternatives kept at each position
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
@@ -52,8 +54,8 @@ WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_pen
 
 
 class Server(NamedTuple):
-    """What a kind of server takes: the name of a chat's limit, what asks for its whole distribution, the
-    options that it does not know, and how many alternatives it tells."""
+    """What a kind of server takes: the name of a chat's limit, what asks for its whole
+    distribution, the options that it does not know, and how many alternatives it tells."""
 
     limit: str = "max_tokens"
     wide: Mapping[str, Any] = MappingProxyType(WIDE)
@@ -79,7 +81,8 @@ FILTERS = frozenset((
 ))  # fmt: skip
 KEY = "OPENAI_API_KEY"  # of an endpoint that is named on the command line without another one
 # Names of tokens that are no texts: of vLLM, SentencePiece, and OpenAI's completions.
-TOKEN_ID, BYTE = re.compile(r"token_id:\d+"), re.compile(r"<0x([0-9A-F]{2})>")
+TOKEN_ID = re.compile(r"token_id:\d+")
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")
 BLANK_LINES = re.compile(r"\s*\n\s*")
 HALF = "\ufffd"  # stands for a part of a letter
@@ -117,10 +120,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     @property
     def fingerprint(self) -> str:
-        """The part of a record's key that stands for the model: URL, model, api and revision, and what
-        is said of its server.
-        Nobody can check the weights behind an endpoint. If a server may change what it serves under
-        a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or change `revision`."""
+        """The part of a record's key that stands for the model: URL, model, api and revision, and
+        what is said of its server. Nobody can check the weights behind an endpoint. If a server may
+        change what it serves under a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or
+        change `revision`."""
         words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
         words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
@@ -161,8 +164,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
 
 def named_endpoint(text: str) -> dict[str, Any]:
-    """The mapping of 'URL NAME' with settings behind it ("api=completions"). Without `key_env` the key
-    is that of the variable KEY, if it is set. Wrong settings are found by `read_endpoint`."""
+    """The mapping of 'URL NAME' with settings behind it ("api=completions"). Without `key_env` the
+    key is that of the variable KEY, if it is set. Wrong settings are found by `read_endpoint`."""
     url, *words = text.split()
     model = words.pop(0) if words and "=" not in words[0] else "model"
     mapping: dict[str, Any] = {"url": url, "model": model}
@@ -177,7 +180,8 @@ def named_endpoint(text: str) -> dict[str, Any]:
 
 
 def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
-    """The settings of a mapping; ModelError, which repeats no value (it may be a key), for wrong ones."""
+    """The settings of a mapping; ModelError, which repeats no value (it may be a key), for wrong
+    ones."""
     try:
         return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
@@ -191,9 +195,11 @@ class EndpointModel(Model):
     ten alternatives a token, `sample` for n answers at once, then for those that did not come;
     `score` needs a server that repeats prompts with log-probabilities (completions of vLLM)."""
 
-    def __init__(self, endpoint: Endpoint, **about: Any) -> None:
-        super().__init__(**about)
-        self.endpoint, self.requests, self._lock = endpoint, 0, Lock()
+    def __init__(self, endpoint: Endpoint, **description: Any) -> None:
+        super().__init__(**description)
+        self.endpoint = endpoint
+        self.requests = 0
+        self._lock = Lock()
         self._one_at_a_time = "n" in endpoint.takes.lacks  # it gives one answer to a request
         self._answered: set[str] = set()  # operations that have worked
 
@@ -201,7 +207,8 @@ class EndpointModel(Model):
         import openai
 
         self.require(job.operation)
-        ask = getattr(self, f"_{job.operation}")
+        operations = {"generate": self._generate, "sample": self._sample, "score": self._score}
+        ask = operations[job.operation]
         failures: list[Exception] = []
 
         def attempt(number: int) -> tuple[int, Any] | None:
@@ -215,20 +222,28 @@ class EndpointModel(Model):
                 failures.append(error)
             return None
 
+        # The first request of an operation goes alone: what is refused is refused once.
+        count = len(job.requests)
+        alone = min(job.operation not in self._answered, count)
         filtered = 0
-        alone = min(job.operation not in self._answered, len(job.requests))
         # Its threads are daemons: Ctrl-C waits for no request.
         with self._connect() as client, ThreadPool(self.endpoint.concurrency) as pool:
-            for numbers in range(alone), range(alone, len(job.requests)):
-                for number, result in filter(None, pool.imap_unordered(attempt, numbers)):
+            for numbers in range(alone), range(alone, count):
+                for done in pool.imap_unordered(attempt, numbers):
+                    if done is None:
+                        continue
+                    number, result = done
                     self._answered.add(job.operation)
                     filtered += _filtered(result)
                     yield [number], [result]
                 if failures:  # after the answers to requests under way, which are paid for
                     raise failures[0]
         if filtered:
-            told = f"the server's filter refused {filtered} of {len(job.requests)} prompts"
-            print(f"{self.name}: {told}; their answers are empty", file=sys.stderr)
+            print(
+                f"{self.name}: the server's filter refused {filtered} of {count} prompts; their "
+                "answers are empty",
+                file=sys.stderr,
+            )
 
     # -- the operations; a call holds a job's settings and one request -----------------------------
 
@@ -237,29 +252,42 @@ class EndpointModel(Model):
         return choice.generation(call, missing, greedy=True, chat=self._chats)
 
     def _sample(self, client: Any, call: dict[str, Any]) -> list[Generation]:
-        prompt, n, t = call["prompt"], call["n"], call["temperature"]
+        n = call["n"]
+        t = call["temperature"]
         if t != 1 and "temperature" in self.endpoint.takes.lacks:
             raise ModelError(f"{self.name} draws at temperature 1 alone; ask for no other than {t}")
         samples: list[Generation] = []
         while len(samples) < n:
             # vLLM refuses several greedy answers, which would be the same one.
-            several = n - len(samples) if t > 0 and not self._one_at_a_time else 1
-            digest = hashlib.sha256(sample_key(call["seed"], prompt, t, len(samples))).digest()
+            several = n - len(samples)
+            if t == 0 or self._one_at_a_time:
+                several = 1
+            key = sample_key(call["seed"], call["prompt"], t, len(samples))
+            digest = hashlib.sha256(key).digest()
             seed = int.from_bytes(digest[:4], "big") >> 1  # every server takes 31 bits
-            asked = call | {"n": several, "seed": seed, "alternatives": 0}
-            choices, missing = self._reply(client, asked)
-            made = [c.generation(call, missing, greedy=False, chat=self._chats) for c in choices]
-            if made[0].filtered and not made[0].text:  # so are the others
-                return [made[0]] * n
+            request = call | {"n": several, "seed": seed, "alternatives": 0}
+            choices, missing = self._reply(client, request)
+            answers = []
+            for choice in choices:
+                answers.append(choice.generation(call, missing, greedy=False, chat=self._chats))
+            first = answers[0]
+            if t == 0 or (first.filtered and not first.text):  # the others would be the same
+                return [first] * n
             self._one_at_a_time |= len(choices) < several
-            samples += made if t > 0 else made[:1] * n
+            samples += answers
         return samples[:n]
 
     def _score(self, client: Any, call: dict[str, Any]) -> np.ndarray:
-        prompt, answer = call["prompt"], call["answer"]
-        # One new token: some servers refuse to make none.
-        settings = {"max_new_tokens": 1, "temperature": 0.0, "echo": True, "alternatives": 1}
-        [choice, *_], _ = self._reply(client, {"prompt": prompt + answer, **settings})
+        prompt = call["prompt"]
+        answer = call["answer"]
+        request = {
+            "prompt": prompt + answer,
+            "max_new_tokens": 1,  # since some servers refuse to make none
+            "temperature": 0.0,
+            "echo": True,
+            "alternatives": 1,
+        }
+        [choice, *_], _ = self._reply(client, request)
         # Servers that do not know `echo` may ignore it and answer with the new token alone.
         if prompt + answer not in choice.text or len(choice.tokens) < 2:
             self.lacks = {**self.lacks, "score": NO_SCORE}
@@ -287,8 +315,8 @@ class EndpointModel(Model):
         )
 
     def _count(self, request: Any) -> None:
-        """Count an attempt before it is sent, without a key's header where there is no key; ModelError
-        if the budget is used up."""
+        """Count an attempt before it is sent, without a key's header where there is no key;
+        ModelError if the budget is used up."""
         if not self.endpoint.key_env:
             request.headers.pop("Authorization", None)
         with self._lock:
@@ -303,81 +331,106 @@ class EndpointModel(Model):
         """The answers to a call, and the options that did not go with it."""
         import openai
 
+        # 1. The request, and what it lacks of what decides the answers.
         body = self._body(call)
+        missing = {*WIDE, "temperature"} - {*body}
+        if "seed" in call and "seed" not in body:
+            missing.add("seed")
+        if "repeat_penalty" in body:  # llama.cpp's name for it
+            missing.discard("repetition_penalty")
         extra = {name: body.pop(name) for name in [*body] if name not in TYPED}
+        # 2. The reply.
         create = client.chat.completions if self._chats else client.completions
-        sent = {*body, *extra} | ({"repetition_penalty"} if "repeat_penalty" in extra else set())
-        wanted = {*WIDE, "temperature"} | ({"seed"} & {*call})
-        missing = sorted(wanted - sent)
         try:
             reply = create.with_raw_response.create(**body, extra_body=extra)
         except openai.APIStatusError as error:
             if call.get("echo") or not _names_a_filter(error):
                 raise
-            return [Choice(text="", tokens=[], finish=FILTERED)], missing
+            return [Choice(text="", tokens=[], finish=FILTERED)], sorted(missing)
         try:
             choices = Reply.model_validate_json(reply.text).choices
         except ValidationError as error:
             error.add_note(reply.text)  # for `_explained`: the error itself may hold half a key
             raise
-        return sorted(choices, key=lambda choice: choice.index), missing
+        return sorted(choices, key=lambda choice: choice.index), sorted(missing)
 
     def _body(self, call: dict[str, Any]) -> dict[str, Any]:
         """The request, of what the server takes."""
-        takes, thinks = self.endpoint.takes, self.endpoint.thinks
-        options = {**takes.wide} | {key: call[key] for key in ("seed", "echo") if key in call}
-        options |= {
-            key: call[key] for key in ("top_k", "top_p", "min_p") if call.get(key) is not None
-        }
-        options["temperature"] = call["temperature"]
+        takes = self.endpoint.takes
+        thinks = self.endpoint.thinks
+        # 1. How the answers are drawn.
+        options = {**takes.wide, "temperature": call["temperature"]}
+        for name in ("seed", "echo"):
+            if name in call:
+                options[name] = call[name]
+        for name in ("top_k", "top_p", "min_p"):
+            if call.get(name) is None:
+                continue
+            if name in takes.lacks:
+                raise ModelError(f"{self.name} takes no {name}; ask without")
+            options[name] = call[name]
         if call.get("n", 1) > 1:
             options["n"] = call["n"]
-        # No server knows `skip_blank`; a thought, or the lines before a chat's answer, would end at once.
+        # 2. Where they end. No server knows `skip_blank`; a thought, or the lines before a chat's
+        # answer, would end at once.
         stop = [s for s in call.get("stop", ()) if s.strip() or not self._chats]
         if stop and not call.get("skip_blank") and not thinks:
             options["stop"] = stop[:STOPS]
-        top = min(call.get("alternatives", TOP), takes.alternatives)
-        if top and not self._chats:
-            options["logprobs"] = top
-        elif top:
-            options |= {"logprobs": True, "top_logprobs": top}
-        lacks = {*takes.lacks} | ({"top_logprobs"} if "logprobs" in takes.lacks else set())
-        cuts = {key for key in ("top_k", "top_p", "min_p") if call.get(key) is not None}
-        if asked := sorted(cuts & lacks):
-            raise ModelError(f"{self.name} takes no {', '.join(asked)}; ask without")
-        body = {key: value for key, value in options.items() if key not in lacks}
+        # 3. Their alternatives.
+        alternatives = min(call.get("alternatives", TOP), takes.alternatives)
+        if alternatives and "logprobs" not in takes.lacks:
+            if self._chats:
+                options["logprobs"] = True
+                options["top_logprobs"] = alternatives
+            else:
+                options["logprobs"] = alternatives
+        body = {name: value for name, value in options.items() if name not in takes.lacks}
+        # 4. The prompt.
         body["model"] = self.endpoint.model
-        body[takes.limit if self._chats else "max_tokens"] = call["max_new_tokens"] + thinks
+        limit = takes.limit if self._chats else "max_tokens"
+        body[limit] = call["max_new_tokens"] + thinks
         if not self._chats:
-            return body | {"prompt": call["prompt"]}
+            body["prompt"] = call["prompt"]
+            return body
         message, _, prefix = call["prompt"].partition(TURN)
         if prefix:  # some servers would continue it, others not
             raise ModelError(
-                f"{self.name}: no answer can be begun for a chat endpoint; ask in the format 'chat' "
-                f"or 'instruction', or 'prefix' with api: completions (asked: ...{call['prompt'][-60:]!r})"
+                f"{self.name}: no answer can be begun for a chat endpoint; ask in the format "
+                "'chat' or 'instruction', or 'prefix' with api: completions (asked: "
+                f"...{call['prompt'][-60:]!r})"
             )
-        return body | {"messages": [{"role": "user", "content": message}]}
+        body["messages"] = [{"role": "user", "content": message}]
+        return body
 
     def _explained(self, error: Exception, what: str) -> ModelError:
-        """One sentence for what went wrong, raised where the error, which may hold the key, is no context."""
-        said = f"{error} {error.__cause__ or ''}"
+        """One sentence for what went wrong, raised where the error, which may hold the key, is no
+        context."""
         if isinstance(error, ValidationError):
             [fault, *_] = error.errors(include_input=False, include_url=False)
-            said = f"{'.'.join(map(str, fault['loc']))} {fault['msg']} in {error.__notes__[0]}"
-        said = " ".join(self.endpoint.redacted(f"{type(error).__name__}: {said}").split())[:400]
+            place = ".".join(map(str, fault["loc"]))
+            reason = f"{place} {fault['msg']} in {error.__notes__[0]}"
+        else:
+            reason = f"{error} {error.__cause__ or ''}"
+        redacted = self.endpoint.redacted(f"{type(error).__name__}: {reason}")
+        shown = " ".join(redacted.split())[:400]
         status = getattr(error, "status_code", None)
-        mend = "mend it, then run again"
         if status in (400, 422):
             kinds = ", ".join(SERVERS)
-            mend = f"if it takes no such option, say which `server` it is ({kinds}) or `leave_out` the option"
+            remedy = (
+                f"if it takes no such option, say which `server` it is ({kinds}) or `leave_out` "
+                "the option"
+            )
         elif status == 401 and not self.endpoint.key_env:
-            mend = f"set {KEY}, or name the variable with the key (key_env)"
-        return ModelError(f"{self.name}: {said}; {mend} (asked: {what})")
+            remedy = f"set {KEY}, or name the variable with the key (key_env)"
+        else:
+            remedy = "mend it, then run again"
+        return ModelError(f"{self.name}: {shown}; {remedy} (asked: {what})")
 
 
 # The options that openai's client knows by name; others go along as they are.
 TYPED = frozenset((
-    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n",
+    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p",
+    "n",
     "stop", "seed", "echo", "logprobs", "top_logprobs",
 ))  # fmt: skip
 
@@ -398,8 +451,8 @@ def _names_a_filter(error: Any) -> bool:
 
 
 def _with_its_status(response: Any) -> None:
-    """Give an answer of status 200 that holds an error, or no choices, the status of that error: then the
-    client asks again, as after any other of the kind."""
+    """Give an answer of status 200 that holds an error, or no choices, the status of that error:
+    then the client asks again, as after any other of the kind."""
     if response.status_code != 200:
         return
     response.read()
@@ -431,17 +484,25 @@ class Token(BaseModel):
 
     @property
     def parts(self) -> list[bytes | None]:
-        """Its bytes, with None in the place of those that are not told: parts of a letter, or all of a
-        token that is told by its number."""
-        if found := BYTES.fullmatch(self.token):
+        """Its bytes, with None in the place of those that are not told: parts of a letter, or all
+        of a token that is told by its number."""
+        found = BYTES.fullmatch(self.token)
+        if found:
             return [bytes.fromhex(found[1].replace("\\x", ""))]
-        if found := BYTE.fullmatch(self.token):
+        found = BYTE.fullmatch(self.token)
+        if found:
             return [bytes.fromhex(found[1])]
-        told = self.token.encode() if self.data is None else bytes(self.data)
-        if self.data is None and TOKEN_ID.fullmatch(self.token):
+        if self.data is not None:
+            content = bytes(self.data)
+        elif TOKEN_ID.fullmatch(self.token):
             return [None]
-        first, *others = told.split(HALF.encode())
-        return [first, *(part for other in others for part in (None, other))]
+        else:
+            content = self.token.encode()
+        first, *others = content.split(HALF.encode())
+        parts: list[bytes | None] = [first]
+        for other in others:
+            parts += [None, other]
+        return parts
 
     @property
     def text(self) -> str:
@@ -449,30 +510,37 @@ class Token(BaseModel):
         parts = self.parts
         if parts == [None]:
             return self.token
-        return b"".join(HALF.encode() if p is None else p for p in parts).decode(errors="replace")
+        told = [HALF.encode() if part is None else part for part in parts]
+        return b"".join(told).decode(errors="replace")
 
     @property
     def best(self) -> list[tuple[str, float]]:
         """The alternatives, best first."""
-        pairs = [(t.text, t.logprob) for t in self.top_logprobs or () if t.logprob is not None]
-        return sorted(pairs, key=lambda pair: -pair[1])[:TOP]
+        pairs = []
+        for alternative in self.top_logprobs or ():
+            if alternative.logprob is not None:
+                pairs.append((alternative.text, alternative.logprob))
+        pairs.sort(key=lambda pair: -pair[1])
+        return pairs[:TOP]
 
 
 def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tokens of either of the two shapes that servers send, in the second one.
 
-    Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"], "token_logprobs":
-    [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp have a list of tokens
-    as "content", each as `Token`.
-    """
-    if (content := logprobs.get("content")) is not None:
+    Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"],
+    "token_logprobs": [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp
+    have a list of tokens as "content", each as `Token`."""
+    content = logprobs.get("content")
+    if content is not None:
         return content
-    texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
-    found = logprobs.get("top_logprobs") or [None] * len(texts)
-    tops = [[{"token": x, "logprob": p} for x, p in (top or {}).items()] for top in found]
-    names = ("token", "logprob", "top_logprobs")
-    rows = zip(texts, values, tops, strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    texts = logprobs.get("tokens") or []
+    values = logprobs.get("token_logprobs") or []
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    tokens = []
+    for text, value, top in zip(texts, values, tops, strict=True):
+        alternatives = [{"token": name, "logprob": p} for name, p in (top or {}).items()]
+        tokens.append({"token": text, "logprob": value, "top_logprobs": alternatives})
+    return tokens
 
 
 class Choice(BaseModel):
@@ -488,20 +556,27 @@ class Choice(BaseModel):
     def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if "tokens" in choice:
             return choice
-        message, logprobs = choice.get("message") or {}, choice.get("logprobs") or {}
-        text, finish = message.get("content", choice.get("text")), choice.get("finish_reason")
-        text = message.get("refusal") if text is None else text
+        message = choice.get("message") or {}
+        finish = choice.get("finish_reason")
+        text = message.get("content", choice.get("text"))
+        if text is None:
+            text = message.get("refusal")
         if text is None and str(finish).lower() in FILTERS:
             text = ""
         reasoned = message.get("reasoning_content") or message.get("reasoning")
         cut_off = finish == "length" and "message" in choice
-        if (not text and (reasoned or cut_off)) or (text and after_thought(text) is None):
+        without_answer = not text and (reasoned or cut_off)
+        if without_answer or (text and after_thought(text) is None):
             raise ValueError(
-                "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it off "
-                "at the server,"
+                "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it "
+                "off at the server,"
             )
-        found = {"index": choice.get("index") or 0, "text": text, "tokens": _tokens(logprobs)}
-        return found | {"finish": str(finish)}
+        return {
+            "index": choice.get("index") or 0,
+            "text": text,
+            "tokens": _tokens(choice.get("logprobs") or {}),
+            "finish": str(finish),
+        }
 
     def generation(
         self,
@@ -511,46 +586,67 @@ class Choice(BaseModel):
         greedy: bool,
         chat: bool = False,
     ) -> Generation:
-        """The answer before the first stop string, after a thought and, in a chat, blank lines, with the
-        log-probabilities of its tokens; not of samples: some servers send those before the temperature,
-        others those after it. None where tokens do not add up to the answer."""
-        prompt = call["prompt"]
+        """The answer before the first stop string, after a thought and, in a chat, blank lines,
+        with the log-probabilities of its tokens; not of samples: some servers send those before the
+        temperature, others those after it. None where tokens do not add up to the answer."""
+        # 1. Its text.
         begin = after_thought(self.text) or 0
-        rest = self.text[begin:]
-        blank = BLANK_LINES.match(rest)
-        rest = rest[blank.end() :] if blank and (chat or begin) else rest
+        start = begin
+        blank = BLANK_LINES.match(self.text, begin)
+        if blank and (chat or begin):
+            start = blank.end()
+        rest = self.text[start:]
         short = cut(rest, call["stop"], call.get("skip_blank", False))
         text = rest if short is None else short
+        # 2. Its tokens.
         tokens: list[Token] = []
-        if greedy and self.tokens:
-            start = covering(self.tokens, self.text[:begin], self.text)
-            end = covering(self.tokens, self.text[: len(self.text) - len(rest)] + text, self.text)
-            tokens = [] if start is None or end is None or not text else self.tokens[start:end]
+        if greedy and text and self.tokens:
+            before = covering(self.tokens, self.text[:begin], self.text)
+            upto = covering(self.tokens, self.text[:start] + text, self.text)
+            if before is not None and upto is not None:
+                tokens = self.tokens[before:upto]
         logprobs = [token.logprob for token in tokens if token.logprob is not None]
         if len(logprobs) < len(tokens):
-            raise ModelError(f"a token of the answer to {prompt[-60:]!r} lacks its log-probability")
-        tops = [token.best for token in tokens]
-        tops = tops if all(tops) else []
-        filtered = [FILTERED] if str(self.finish).lower() in FILTERS else []
-        return Generation(prompt, text, [], logprobs, tops, refused=[*missing, *filtered])
+            prompt = call["prompt"][-60:]
+            raise ModelError(f"a token of the answer to {prompt!r} lacks its log-probability")
+        alternatives = [token.best for token in tokens]
+        if not all(alternatives):
+            alternatives = []
+        refused = [*missing]
+        if str(self.finish).lower() in FILTERS:
+            refused.append(FILTERED)
+        return Generation(
+            call["prompt"],
+            text,
+            token_ids=[],
+            logprobs=logprobs,
+            top_logprobs=alternatives,
+            refused=refused,
+        )
 
     def scores(self, prompt: str, answer: str) -> np.ndarray:
         """log P of the answer's tokens, float32 [token], from a reply that repeats prompt and
         answer. The tokens are as in `Model.score`; one new token may follow them. Raises ModelError
         if they do not add up to the answer."""
-        both, tokens = (prompt + answer).encode(), self.tokens
+        both = (prompt + answer).encode()
+        # 1. The last token is a new one, unless both texts end with it.
+        tokens = self.tokens
         ends_there = not self.text.partition(prompt + answer)[2]
         last = tokens[-1].parts if tokens else []
         if not (ends_there and any(last) and both.endswith(tokens[-1].text.encode())):
             tokens = tokens[:-1]
-        told = [token for token in tokens[::-1] if token.logprob is not None]
-        backwards = [[p and p[::-1] for p in token.parts[::-1]] for token in told]
+        # 2. From the end, the fewest that cover the answer.
+        told = [token for token in reversed(tokens) if token.logprob is not None]
+        backwards = []
+        for token in told:
+            backwards.append([part and part[::-1] for part in reversed(token.parts)])
         n = _fewest(_reached(backwards, both[::-1]), len(answer.encode()))
         if n is None:
             raise ModelError(
                 f"the answer {answer!r} is repeated in tokens that do not add up to it"
             )
-        return np.array([token.logprob for token in told[:n][::-1]], dtype=np.float32)
+        logprobs = [token.logprob for token in reversed(told[:n])]
+        return np.array(logprobs, dtype=np.float32)
 
 
 def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:
@@ -567,33 +663,49 @@ def _fewest(reached: list[set[int]], goal: int) -> int | None:
 
 
 def _reached(tokens: Sequence[list[bytes | None]], data: bytes) -> list[set[int]]:
-    """The places of `data` that the first 0, 1, 2, ... tokens can reach, if the others go on from there. A
-    part of a letter that is not told is one to three bytes of letters beyond ASCII, a token that is not
-    told any bytes. White space before all may be missing in the data."""
-
-    def after(parts: list[bytes | None], places: set[int]) -> set[int]:
-        if parts == [None]:  # a token told by its number
-            return set(range(min(places, default=len(data) + 1), len(data) + 1))
-        for part in parts:
-            if part is None:
-                steps = [(at, at + k) for at in places for k in (1, 2, 3)]
-                places = {b for a, b in steps if b <= len(data) and min(data[a:b]) >= 0x80}
-                continue
-            stripped = part.lstrip()
-            at_start = {len(stripped)} if 0 in places and data.startswith(stripped) else set()
-            places = {at + len(part) for at in places if data.startswith(part, at)} | at_start
-        return places
-
+    """The places of `data` that the first 0, 1, 2, ... tokens can reach, if the others go on from
+    there. A part of a letter that is not told is one to three bytes of letters beyond ASCII, a
+    token that is not told any bytes. White space before all may be missing in the data."""
+    # 1. What each token can reach from what the one before can.
     reached: list[set[int]] = [{0}]
     for parts in tokens:
-        if not (places := after(parts, reached[-1])):
+        places = _after(parts, reached[-1], data)
+        if not places:
             break
         reached.append(places)
     if len(data) in reached[-1]:
         reached[-1] = {len(data)}
+    # 2. Backwards: only the places from which the next token reaches one of its own.
     for n in range(len(reached) - 2, -1, -1):
-        reached[n] = {at for at in reached[n] if after(tokens[n], {at}) & reached[n + 1]}
+        possible = set()
+        for place in reached[n]:
+            if _after(tokens[n], {place}, data) & reached[n + 1]:
+                possible.add(place)
+        reached[n] = possible
     return reached
+
+
+def _after(parts: list[bytes | None], places: set[int], data: bytes) -> set[int]:
+    """The places of `data` that a token of these parts can reach from one of `places`."""
+    if parts == [None]:  # a token told by its number
+        first = min(places, default=len(data) + 1)
+        return set(range(first, len(data) + 1))
+    for part in parts:
+        found = set()
+        if part is None:
+            for place in places:
+                for end in range(place + 1, min(place + 3, len(data)) + 1):
+                    if min(data[place:end]) >= 0x80:
+                        found.add(end)
+        else:
+            for place in places:
+                if data.startswith(part, place):
+                    found.add(place + len(part))
+            stripped = part.lstrip()
+            if 0 in places and data.startswith(stripped):
+                found.add(len(stripped))
+        places = found
+    return places
 
 
 class Reply(BaseModel):

@@ -1,4 +1,4 @@
-"""A network in memory, run with explicit masks, in batches that fit, by oneDNN's matrix products."""
+"""A network in memory, run with explicit masks, in batches that fit."""
 
 from __future__ import annotations
 
@@ -6,41 +6,35 @@ import ctypes
 import functools
 import inspect
 import os
-import platform
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
-from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from factrobust.models.interface import Job, ModelError
+from factrobust.models.linear import ExactLinear
 
 Places = tuple[torch.Tensor, torch.Tensor]  # rows, and columns
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
 ATTEND = "factrobust"  # the name of `attend` in transformers
-HEAD_SLICE = 1 << 15  # rows of a bfloat16 head that become float32 at once
 LANES = 2  # batches at once, since small products and Python leave threads idle
 FEW = 4  # batches; with fewer, one lane would mostly wait for the other
-PACKING = Lock()
-PACKED_ROWS = 64  # the batch size that oneDNN plans for; its layout serves other sizes as well
 
 
 class Rows(NamedTuple):
     """New tokens of each row: `ids` [row, q], `positions` [row, q] and `seen` [row, q, kv].
 
-    `seen` says which keys a new token sees: those of earlier calls, then the q new ones. Padding sees
-    only itself, so that its states are numbers, and no token sees it. `at` are the rows and the
-    columns of the tokens without padding.
-    """
+    `seen` says which keys a new token sees: those of earlier calls, then the q new ones. Padding
+    sees only itself, so that its states are numbers, and no token sees it. `at` are the rows and
+    the columns of the tokens without padding."""
 
     ids: torch.Tensor
     positions: torch.Tensor
@@ -50,8 +44,8 @@ class Rows(NamedTuple):
 
 class Body:
     """The network below its head, run with explicit masks; and its head. With `dense` the tokens of
-    all rows go through the layers as one row (on the CPU). ModelError for a network that masks cannot
-    control: one without position ids, or with other attention than full and sliding."""
+    all rows go through the layers as one row (on the CPU). ModelError for a network that masks
+    cannot control: one without position ids, or with other attention than full and sliding."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0
@@ -88,18 +82,30 @@ class Body:
         """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
         CPU the tokens of all rows go through the layers as one row without padding. Only `attend`
         puts them into their rows. The states of padding are then 0."""
-        masks, shape = self._masks(rows, kv_positions), rows.ids.shape
-        packed = self.dense and len(rows.at[0]) < rows.ids.numel()
-        cache.at, cache.shape = rows.at if packed else None, shape
+        masks = self._masks(rows, kv_positions)
+        shape = rows.ids.shape
+        cache.shape = shape
+        if not self.dense or len(rows.at[0]) == rows.ids.numel():  # no padding
+            cache.at = None
+            return self._run(rows.ids, rows.positions, masks, cache)
+        cache.at = rows.at
+        ids = rows.ids[rows.at][None]
+        positions = rows.positions[rows.at][None]
+        states = self._run(ids, positions, masks, cache, at=rows.at)
+        return spread(states[0], rows.at, shape)
+
+    def _run(
+        self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, cache: Any, **places: Places
+    ) -> torch.Tensor:
         states: torch.Tensor = self.base(
-            input_ids=rows.ids[rows.at][None] if packed else rows.ids,
-            position_ids=rows.positions[rows.at][None] if packed else rows.positions,
+            input_ids=ids,
+            position_ids=positions,
             attention_mask=masks,
             past_key_values=cache,
             use_cache=True,
-            **({"at": rows.at} if packed else {}),
+            **places,
         ).last_hidden_state
-        return spread(states[0], rows.at, shape) if packed else states
+        return states
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
@@ -114,17 +120,24 @@ class Body:
 
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
         """The network's attention mask, or one for each kind of layer."""
-        full = local = rows.seen[:, None]
+        full = rows.seen[:, None]
+        local = full
         window = getattr(self.config, "sliding_window", None)
         if window and getattr(self.config, "use_sliding_window", True):
-            near = rows.positions[:, :, None] - kv_positions[:, None, :] < window
-            local = (rows.seen & near)[:, None]
-        if self.config._attn_implementation == "eager":  # which adds masks to its scores
-            dtype = self.network.dtype
-            full, local = ((~mask).to(dtype) * torch.finfo(dtype).min for mask in (full, local))
+            distance = rows.positions[:, :, None] - kv_positions[:, None, :]
+            local = (rows.seen & (distance < window))[:, None]
+        if self.config._attn_implementation == "eager":
+            full = self._added(full)
+            local = self._added(local)
         if len(self.kinds) > 1:
             return {"full_attention": full, "sliding_attention": local}
         return full if self.kinds == {"full_attention"} else local
+
+    def _added(self, mask: torch.Tensor) -> torch.Tensor:
+        """A mask that is added to an eager network's scores: the lowest number where nothing is
+        seen."""
+        dtype = self.network.dtype
+        return (~mask).to(dtype) * torch.finfo(dtype).min
 
 
 class Plain:
@@ -153,11 +166,12 @@ def check_in_memory(network: Any, name: str) -> None:
 
 
 def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor:
-    """Float32 logits [count, vocabulary] at the last places of one row, by the network's own forward
-    pass without masks, positions or cache."""
-    takes = inspect.signature(network.forward).parameters
-    few = {"logits_to_keep": count} if "logits_to_keep" in takes else {}
-    logits: torch.Tensor = network(**inputs, **few).logits[0, -count:].float()
+    """Float32 logits [count, vocabulary] at the last places of one row, by the network's own
+    forward pass without masks, positions or cache."""
+    options: dict[str, Any] = {}
+    if "logits_to_keep" in inspect.signature(network.forward).parameters:
+        options["logits_to_keep"] = count
+    logits: torch.Tensor = network(**inputs, **options).logits[0, -count:].float()
     return logits
 
 
@@ -175,18 +189,11 @@ def own_attention(network: Any) -> None:
 
 
 def exact_head(network: Any) -> None:
-    """Let a head of a smaller dtype give float32 logits. A bfloat16 logit of 20 is a multiple of 0.125:
-    different answers would tie."""
+    """Let a head of a smaller dtype give float32 logits. A bfloat16 logit of 20 is a multiple of
+    0.125: different answers would tie."""
     head = network.get_output_embeddings()
     if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-        vars(head)["forward"] = functools.partial(_exact_product, head)
-
-
-def _exact_product(head: torch.nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
-    exact = hidden.to(head.weight.device).float()
-    slices = head.weight.split(HEAD_SLICE)
-    logits = torch.cat([linear(exact, w.float()) for w in slices], dim=-1)
-    return logits if head.bias is None else logits + head.bias.float()
+        network.set_output_embeddings(ExactLinear(head))
 
 
 class Keys(DynamicCache):
@@ -200,21 +207,27 @@ class Keys(DynamicCache):
         self, key: torch.Tensor, value: torch.Tensor, layer_idx: int, *args: Any, **kw: Any
     ) -> Any:
         if self.at:
-            key, value = (
-                spread(each[0].transpose(0, 1), self.at, self.shape).transpose(1, 2)
-                for each in (key, value)
-            )
+            key = in_rows(key, self.at, self.shape)
+            value = in_rows(value, self.at, self.shape)
         return super().update(key, value, layer_idx, *args, **kw)
 
     def select(self, rows: torch.Tensor, places: torch.Tensor) -> None:
-        """Replace the rows by the keys at `places` [new row, key] of the old `rows` [new row, 1]."""
+        """Replace the rows by the keys at `places` [new row, key] of the old `rows` [new row,
+        1]."""
         for layer in self.layers:
             layer.keys = layer.keys[rows, :, places].transpose(1, 2)
             layer.values = layer.values[rows, :, places].transpose(1, 2)
 
 
+def in_rows(heads: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
+    """What the heads have of tokens [1, head, token, width], in their rows: [row, head, q,
+    width]."""
+    return spread(heads[0].transpose(0, 1), at, shape).transpose(1, 2)
+
+
 def spread(tokens: torch.Tensor, at: Places, shape: Sequence[int]) -> torch.Tensor:
-    """Values of tokens [token, ...] at their places in rows of the `shape` [row, q]; 0 elsewhere."""
+    """Values of tokens [token, ...] at their places in rows of the `shape` [row, q]; 0
+    elsewhere."""
     rows = tokens.new_zeros(*shape, *tokens.shape[1:])
     rows[at] = tokens
     return rows
@@ -231,19 +244,19 @@ def attend(
     **other: Any,
 ) -> tuple[torch.Tensor, None]:
     """transformers' attention by torch, with queries [1, head, token, width] of the tokens at the
-    places `at` of the mask's rows [row, 1, q, kv], or of all. Heads that share keys are computed as one
-    head with more queries: no keys are copied."""
+    places `at` of the mask's rows [row, 1, q, kv], or of all. Heads that share keys are computed as
+    one head with more queries: no keys are copied."""
     if attention_mask is None:
         return sdpa_attention_forward(module, query, key, value, None, scaling=scaling, **other)
     rows, _, width, _ = attention_mask.shape
     if at:
-        query = spread(query[0].transpose(0, 1), at, (rows, width)).transpose(1, 2)
-    shared = query.shape[1] // key.shape[1]
+        query = in_rows(query, at, (rows, width))
+    sharing = query.shape[1] // key.shape[1]  # heads
     seen = scaled_dot_product_attention(
-        query.reshape(rows, key.shape[1], shared * width, -1),
+        query.reshape(rows, key.shape[1], sharing * width, -1),
         key,
         value,
-        attn_mask=attention_mask.repeat(1, 1, shared, 1),
+        attn_mask=attention_mask.repeat(1, 1, sharing, 1),
         scale=scaling,
     )
     states = seen.reshape(rows, -1, width, seen.shape[-1]).transpose(1, 2)
@@ -255,9 +268,11 @@ AttentionMaskInterface.register(ATTEND, sdpa_mask)
 
 
 def by_prompt(job: Job) -> list[list[int]]:
-    """Groups of requests (their numbers) with the same prompt."""
-    order = sorted(range(len(job.requests)), key=lambda i: (job.requests[i]["prompt"], i))
-    return [list(g) for _, g in groupby(order, key=lambda i: job.requests[i]["prompt"])]
+    """Groups of requests (their numbers) with the same prompt, in the order of prompts."""
+    groups: dict[str, list[int]] = {}
+    for i, request in enumerate(job.requests):
+        groups.setdefault(request["prompt"], []).append(i)
+    return [groups[prompt] for prompt in sorted(groups)]
 
 
 def in_batches(
@@ -266,18 +281,13 @@ def in_batches(
     """Run items in batches of similar size, longest first, and yield the result of each batch.
 
     A batch is padded to its largest item and has at most `budget` tokens (`sizes`: tokens of each
-    item). One that does not fit into memory is halved, and so is an item that is a list; ModelError if
-    an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the threads.
-    """
-    batches: list[list[Any]] = []
-    for i in sorted(range(len(items)), key=lambda i: sizes[i]):
-        if batches and (len(batches[-1]) + 1) * sizes[i] <= budget:
-            batches[-1].append(items[i])
-        else:
-            batches.append([items[i]])
+    item). One that does not fit into memory is halved, and so is an item that is a list; ModelError
+    if an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the
+    threads."""
 
     @torch.inference_mode()  # here, since a generator would leave it on in its caller
     def attempt(batch: list[Any]) -> Batch | None:
+        """The result of a batch; None for one that does not fit into memory and can be halved."""
         try:
             return run(batch)
         except RuntimeError as error:
@@ -290,32 +300,56 @@ def in_batches(
                 "samples at once, or load the model with a smaller dtype"
             ) from error
 
-    threads, gpu = torch.get_num_threads(), torch.cuda.is_available()
-    lanes = 1 if gpu or len(batches) < FEW else min(LANES, threads)
-    todo, running = deque(batches[::-1]), deque[tuple[list[Any], Callable[[], Batch | None]]]()
+    todo = deque(_batches(items, sizes, budget)[::-1])
+    threads = torch.get_num_threads()
+    gpu = torch.cuda.is_available()
+    lanes = 1 if gpu or len(todo) < FEW else min(LANES, threads)
+    ahead = 1 if lanes == 1 else 2 * lanes  # batches that are begun
     share = functools.partial(torch.set_num_threads, threads // lanes)
-    waiting = 2 * lanes if lanes > 1 else 1
+    begun: deque[tuple[list[Any], Callable[[], Batch | None]]] = deque()
 
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
-            while todo or running:
-                while todo and len(running) < waiting:
+            while todo or begun:
+                while todo and len(begun) < ahead:
                     batch = todo.popleft()
                     # A single lane is this thread: a new one would have to start torch's threads.
-                    alone = functools.partial(attempt, batch)
-                    running.append((batch, pool.submit(alone).result if lanes > 1 else alone))
-                batch, result = running.popleft()
-                if done := result():
+                    result: Callable[[], Batch | None] = functools.partial(attempt, batch)
+                    if lanes > 1:
+                        result = pool.submit(attempt, batch).result
+                    begun.append((batch, result))
+                batch, result = begun.popleft()
+                done = result()
+                if done:
                     yield done
                     continue
-                whole = batch if len(batch) > 1 else batch[0]
-                halves = whole[: len(whole) // 2], whole[len(whole) // 2 :]
-                todo.extendleft(reversed(halves if len(batch) > 1 else [[half] for half in halves]))
+                todo.extendleft(reversed(_halves(batch)))
                 if gpu:  # here, where nothing holds the failed batch
                     torch.cuda.empty_cache()
         finally:
             torch.set_num_threads(threads)
             give_back()
+
+
+def _batches(items: list[Any], sizes: list[int], budget: int) -> list[list[Any]]:
+    """Items in batches, the shortest first, of at most `budget` tokens with their padding."""
+    batches: list[list[Any]] = []
+    for i in sorted(range(len(items)), key=lambda i: sizes[i]):
+        if batches and (len(batches[-1]) + 1) * sizes[i] <= budget:
+            batches[-1].append(items[i])
+        else:
+            batches.append([items[i]])
+    return batches
+
+
+def _halves(batch: list[Any]) -> list[list[Any]]:
+    """Two batches of half of the items, or of half of the only item, which is a list."""
+    if len(batch) > 1:
+        middle = len(batch) // 2
+        return [batch[:middle], batch[middle:]]
+    [item] = batch
+    middle = len(item) // 2
+    return [[item[:middle]], [item[middle:]]]
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -324,51 +358,9 @@ def out_of_memory(error: Exception) -> bool:
 
 
 def give_back() -> None:
-    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc keeps
-    for the next one does not fit: without this a notebook of many jobs grows to three times its need."""
+    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc
+    keeps for the next one does not fit: without this a notebook of many jobs grows to three times
+    its need."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim:  # only glibc has it
         trim(0)
-
-
-def available() -> bool:
-    """Whether this torch and processor have oneDNN's products (see `prepack`)."""
-    # torch's own compiler uses this one, which is not documented (torch's version is pinned).
-    found = hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    x86 = platform.machine() in ("x86_64", "AMD64")
-    return found and x86 and torch.backends.mkldnn.is_available()
-
-
-def prepack(network: torch.nn.Module) -> None:
-    """Let each float32 `Linear` of a network on the CPU pack its weight for oneDNN at its first use.
-
-    torch's float32 products on the CPU are MKL's, which on many processors (all of AMD's) does not use
-    the AVX-512 units. oneDNN does, with weights in its own layout: 2.5 times the speed for a layer, 3 to
-    4 times for the head (two cores, 8 to 64 rows), for inference only. A weight that nothing else uses
-    (the embedding may) keeps only its shape and dtype, so that memory does not grow.
-    """
-    if not available():
-        return
-    layers = [m for m in network.modules() if type(m) is torch.nn.Linear]
-    others = (m for m in network.modules() if type(m) is not torch.nn.Linear)
-    used = {id(p) for m in others for p in m.parameters(recurse=False)}
-    for layer in layers:
-        if layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32:
-            # An attribute of the module hides its class's method, and hooks still run.
-            vars(layer)["forward"] = functools.partial(_first, layer, id(layer.weight) in used)
-
-
-def _first(layer: torch.nn.Linear, keep: bool, x: torch.Tensor) -> torch.Tensor:
-    """The first use of a layer: pack its weight, which later uses find."""
-    with PACKING:
-        if vars(layer)["forward"].func is _first:  # else another thread has packed it
-            weight = layer.weight.detach()
-            packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
-            if not keep:
-                layer.weight = torch.nn.Parameter(weight.to("meta"), requires_grad=False)
-            vars(layer)["forward"] = functools.partial(
-                torch.ops.mkldnn._linear_pointwise,
-                W=packed, B=layer.bias, attr="none", scalars=[], algorithm="",
-            )  # fmt: skip
-    product: torch.Tensor = vars(layer)["forward"](x)
-    return product

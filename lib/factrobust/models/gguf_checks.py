@@ -1,9 +1,8 @@
 """GGUF files: all that changes a number is used, or the file is refused.
 
-transformers reads GGUF files, and leaves out silently what it has no place for: settings, tensors, the
-parts of a split file. What is missing then stays random. So its configuration is compared with what the
-file says, name by name.
-"""
+transformers reads GGUF files, and leaves out silently what it has no place for: settings, tensors,
+the parts of a split file. What is missing then stays random. So its configuration is compared with
+what the file says, name by name."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -11,7 +10,8 @@ from typing import Any
 
 from factrobust.models.interface import ModelError
 
-# Settings that only say a tensor's shape, or how much a model may read: tensors are checked by name.
+# Settings that only say a tensor's shape, or how much a model may read: tensors are checked by
+# name.
 SHAPES = {
     "block_count", "context_length", "embedding_length", "feed_forward_length", "vocab_size",
     "expert_count", "expert_feed_forward_length", "expert_shared_feed_forward_length",
@@ -27,8 +27,8 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "expert_gating_func": (1,), "expert_shared_count": (0,), "leading_dense_block_count": (0,),
 }  # fmt: skip
 EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
-# How llama.cpp names the ways to split a text before its tokens are found: those that are GPT-2's, which
-# transformers takes for each name that it does not know.
+# How llama.cpp names the ways to split a text before its tokens are found: those that are GPT-2's,
+# which transformers takes for each name that it does not know.
 AS_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat")
 # GPT-2's, where each digit stands alone as well.
 DIGITS_ALONE = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
@@ -117,14 +117,14 @@ def check_settings(reader: Any, config: Any, name: str) -> None:
         own = MEANINGS.get(setting) or named(taken.get(setting) or "")
         if said not in NEUTRAL.get(setting, ()) and not _same(said, own(config)):
             raise ModelError(
-                f"{name} says {key} = {said}, which transformers' reader of GGUF files leaves out, so "
-                "that its numbers would be wrong; take the original folder (safetensors)"
+                f"{name} says {key} = {said}, which transformers' reader of GGUF files leaves out, "
+                "so that its numbers would be wrong; take the original folder (safetensors)"
             )
 
 
 def check_tokenizer(reader: Any, name: str) -> None:
-    """ModelError for a file whose texts are split in a way that transformers does not have: it would
-    split them as GPT-2 does, into other tokens than the model was trained on."""
+    """ModelError for a file whose texts are split in a way that transformers does not have: it
+    would split them as GPT-2 does, into other tokens than the model was trained on."""
     from transformers.integrations.gguf import gguf_tokenizer_mapping
 
     kind, split = (_text_of(reader, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
@@ -132,9 +132,9 @@ def check_tokenizer(reader: Any, name: str) -> None:
         return
     if split not in AS_GPT2 and not (split in DIGITS_ALONE and _no_digit_is_joined(reader)):
         raise ModelError(
-            f"{name} splits texts as {split or 'it does not say'} (tokenizer.ggml.pre), which transformers' "
-            "reader of GGUF files does not, so that its tokens would be wrong; take the original folder "
-            "(safetensors)"
+            f"{name} splits texts as {split or 'it does not say'} (tokenizer.ggml.pre), which "
+            "transformers' reader of GGUF files does not, so that its tokens would be wrong; take "
+            "the original folder (safetensors)"
         )
 
 
@@ -158,8 +158,8 @@ def _same(said: Any, own: Any) -> bool:
 
 
 def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) -> None:
-    """ModelError for weights that a file lacks, and for tensors of it that the network has no place for.
-    Factors of the rotation become part of the network's configuration."""
+    """ModelError for weights that a file lacks, and for tensors of it that the network has no place
+    for. Factors of the rotation become part of the network's configuration."""
     from transformers.modeling_gguf_pytorch_utils import (
         TENSOR_PROCESSORS,
         TensorProcessor,
@@ -168,8 +168,8 @@ def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) 
 
     if lacking := sorted(missing):
         raise ModelError(
-            f"the file {name} lacks {len(lacking)} of its model's weights, such as {lacking[0]}; it may "
-            "be the first part of a split one, or cut: fetch it anew, whole"
+            f"the file {name} lacks {len(lacking)} of its model's weights, such as {lacking[0]}; "
+            "it may be the first part of a split one, or cut: fetch it anew, whole"
         )
     architecture = reader.fields["general.architecture"].contents()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(
@@ -180,8 +180,9 @@ def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) 
     for tensor in left:
         if tensor.name != ROPE_FACTORS or not _take_rope_factors(tensor, network.config):
             raise ModelError(
-                f"{name} holds the tensor {tensor.name}, for which transformers' reader of GGUF files "
-                "has no place, so that its numbers would be wrong; take the original folder (safetensors)"
+                f"{name} holds the tensor {tensor.name}, for which transformers' reader of GGUF "
+                "files has no place, so that its numbers would be wrong; take the original folder "
+                "(safetensors)"
             )
 
 

@@ -1,9 +1,8 @@
 """GGUF files: joined and described once, dequantised at each loading.
 
 A file of 4-bit weights is read and dequantised faster than its float32 weights, six times as large,
-would be read. So the cache holds the file itself, what transformers makes of its header, and an index
-of its weights: no weight is there twice, on disk or in memory.
-"""
+would be read. So the cache holds the file itself, what transformers makes of its header, and an
+index of its weights: no weight is there twice, on disk or in memory."""
 
 import json
 import shutil
@@ -22,8 +21,9 @@ from factrobust.models.interface import ModelError
 
 FILE = "model.gguf"
 INDEX = "tensors.json"
-# Numbers dequantised at once, whole blocks of every kind. What a step leaves is then in the processor's
-# cache for the next one, and memory for it is not asked from the system each time: three times as fast.
+# Numbers dequantised at once, whole blocks of every kind. What a step leaves is then in the
+# processor's cache for the next one, and memory for it is not asked from the system each time:
+# three times as fast.
 CHUNK = 1 << 16
 # Experts lie in the file side by side, and transformers reads them only all at once.
 UNREADABLE = ("qwen2moe", "qwen3moe", "gpt_oss", "gpt-oss", "minimax-m2")
@@ -31,7 +31,8 @@ UNREADABLE = ("qwen2moe", "qwen3moe", "gpt_oss", "gpt-oss", "minimax-m2")
 
 @dataclass(frozen=True)
 class Tensor:
-    """A weight of the file. Like safetensors' own, it is read when transformers takes `[...]` of it."""
+    """A weight of the file. Like safetensors' own, it is read when transformers takes `[...]` of
+    it."""
 
     file: Path
     architecture: str
@@ -64,8 +65,8 @@ class Tensor:
 
 def prepare(parts: Sequence[Path], folder: Path, name: str) -> None:
     """Make a folder of the file of which these are the parts: the file, its configuration and
-    tokenizer in transformers' format, and the index of its weights. Raises ModelError for a file that
-    says something which transformers' network would leave out (`gguf_checks`)."""
+    tokenizer in transformers' format, and the index of its weights. Raises ModelError for a file
+    that says something which transformers' network would leave out (`gguf_checks`)."""
     import gguf
     from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 
@@ -74,7 +75,8 @@ def prepare(parts: Sequence[Path], folder: Path, name: str) -> None:
         for part in parts:
             with open(part, "rb") as file:
                 shutil.copyfileobj(file, whole, 1 << 24)
-    # transformers reads the header three times, with all tokens, each a slice of a slow kind of array.
+    # transformers reads the header three times, with all tokens, each a slice of a slow kind of
+    # array.
     once = mock.patch.object(gguf, "GGUFReader", cache(gguf.GGUFReader))
     plain = mock.patch.object(np, "memmap", lambda file, **_: np.fromfile(file, dtype=np.uint8))
     with once, plain:
@@ -102,8 +104,8 @@ def _index(reader: Any, config: Any, name: str) -> tuple[dict[str, Any], Any]:
     architecture = reader.fields["general.architecture"].contents()
     if architecture in UNREADABLE:
         raise ModelError(
-            f"the file is of the architecture {architecture}, a mixture of experts, which is not read "
-            "from a .gguf file; give the model's folder or hub id"
+            f"the file is of the architecture {architecture}, a mixture of experts, which is not "
+            "read from a .gguf file; give the model's folder or hub id"
         )
     with torch.device("meta"):
         network = AutoModelForCausalLM.from_config(config)
@@ -125,7 +127,8 @@ def _index(reader: Any, config: Any, name: str) -> tuple[dict[str, Any], Any]:
 
 
 def _processor(architecture: str, config: dict[str, Any]) -> Any:
-    """What transformers does to the weights of an architecture, as llama.cpp's files change some."""
+    """What transformers does to the weights of an architecture, as llama.cpp's files change
+    some."""
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
 
     return TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=config)
@@ -149,7 +152,8 @@ def parameter_count(folder: Path) -> int:
 
 
 def read_network(auto: Any, folder: Path, **options: Any) -> Any:
-    """What `from_pretrained` of one of transformers' Auto classes gives, of a folder that `prepare` made."""
+    """What `from_pretrained` of one of transformers' Auto classes gives, of a folder that `prepare`
+    made."""
     import torch
     from transformers import AutoConfig
 

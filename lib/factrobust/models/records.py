@@ -1,11 +1,11 @@
 """A store of model calls, so that none is computed twice.
 
-New results go to a working SQLite file, batch by batch. data/export_records.py writes those that the
-notebooks need to parquet files under data/records/, which are committed.
+New results go to a working SQLite file, batch by batch. data/export_records.py writes those that
+the notebooks need to parquet files under data/records/, which are committed.
 
 Three files hold results: the committed ones under data/records/; build/records/records.sqlite, with
-what these lack; and build/records/again.sqlite, with what a run that asks everything again was told.
-"""
+what these lack; and build/records/again.sqlite, with what a run that asks everything again was
+told."""
 
 import functools
 import hashlib
@@ -31,9 +31,8 @@ SCHEMA = 2  # add 1 when the meaning of a stored value changes, or the numerics 
 KEY_BYTES = 32  # of a call: `key_of`
 INDEX = "index.json"
 COLUMNS = ("model", "operation", "prompt", "parameters", "value")
-NOTEBOOKS = (
-    "notebooks"  # a further column of the committed files: the paths of those that use a call
-)
+# A further column of the committed files: the paths of the notebooks that use a call.
+NOTEBOOKS = "notebooks"
 REBUILD = "`make reproduce ASK=1 && make records`"
 QUIET_SECONDS = 2.0  # what ends sooner needs no bar
 BUSY_SECONDS = 60  # how long to wait while another process writes
@@ -79,7 +78,9 @@ class Records:
     def __init__(
         self, path: Path | None, base: Path | None = None, *, strict: bool = False
     ) -> None:
-        self.path, self.base, self._strict = path, base, strict
+        self.path = path
+        self.base = base
+        self._strict = strict
         self._texts: dict[tuple[str, ...], str] = {}  # committed values that were read so far
 
     @functools.cached_property
@@ -89,11 +90,13 @@ class Records:
     def get(self, calls: Sequence[Call]) -> list[Any | None]:
         """The stored value of each call, or None. Floats come back bit for bit."""
         note_use(calls)
+        # 1. Committed files of these models and operations are read, if they were not yet.
         kinds = {(call.model, call.operation) for call in calls}
         for name, about in list(self._unread.items()):
             if self.base and (about["model"], about["operation"]) in kinds:
                 self._texts |= read_texts(self.base / name, about["sha256"])
                 del self._unread[name]
+        # 2. What they lack may be in the working file.
         texts = {call: self._texts[call] for call in calls if call in self._texts}
         if self.path and self.path.exists():
             with opened(self.path) as db:
@@ -101,30 +104,31 @@ class Records:
                     query = "SELECT value FROM calls WHERE key = ?"
                     for (text,) in db.execute(query, (key_of(call),)):
                         texts[call] = text
+        # 3. What no file has.
         missing = [call for call in calls if call not in texts]
         if missing and self._strict:
             first = f"{missing[0].operation} by {missing[0].model}"
             raise RecordsError(
-                f"The records in {self.base} lack {len(missing)} calls that this run needs (the first "
-                f"is a {first}), and this run may ask no model: run `make reproduce`, which asks "
-                "them, then `make records`."
+                f"The records in {self.base} lack {len(missing)} calls that this run needs (the "
+                f"first is a {first}), and this run may ask no model: run `make reproduce`, which "
+                "asks them, then `make records`."
             )
         return [decode(texts[call]) if call in texts else None for call in calls]
 
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
-        """Store a batch of values, none of them None, in one transaction; RecordsError if the file cannot
-        be written. A call that is stored already keeps its first value."""
+        """Store a batch of values, none of them None, in one transaction; RecordsError if the file
+        cannot be written. A call that is stored already keeps its first value."""
         assert self.path is not None  # a strict store raises for a missing call
-        keys = [key_of(call) for call in calls]
-        texts = [encode(value) for value in values]
-        rows = [(k, *call, text) for k, call, text in zip(keys, calls, texts, strict=True)]
+        rows = []
+        for call, value in zip(calls, values, strict=True):
+            rows.append((key_of(call), *call, encode(value)))
         with opened(self.path) as db:
             db.executemany(INSERT, rows)
 
 
 def note_use(calls: Sequence[Call]) -> None:
-    """Append the keys of calls to the file FACTROBUST_USED, if that is set. The runner sets it: what a
-    notebook used up to its end is what `make records` exports for it."""
+    """Append the keys of calls to the file FACTROBUST_USED, if that is set. The runner sets it:
+    what a notebook used up to its end is what `make records` exports for it."""
     file = os.environ.get("FACTROBUST_USED")
     if file:
         keys = {key_of(call) for call in calls}
@@ -140,8 +144,8 @@ def keys_in(file: Path) -> set[bytes]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction on a working file, which is created if there is none. An error undoes it, and nothing
-    stays open across a fork, a full disk or a killed cell."""
+    """A transaction on a working file, which is created if there is none. An error undoes it, and
+    nothing stays open across a fork, a full disk or a killed cell."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:
@@ -173,10 +177,9 @@ def asked_again() -> Path:
 def open_records() -> Records:
     """The store that the environment variable FACTROBUST_RECORDS names.
 
-    Unset or "committed": the committed records first, then the working file. "fresh": only the working
-    file of a run that asks everything again. "replay": only the committed records. A process reads
-    these once.
-    """
+    Unset or "committed": the committed records first, then the working file. "fresh": only the
+    working file of a run that asks everything again. "replay": only the committed records. A
+    process reads these once."""
     return _shared(os.environ.get("FACTROBUST_RECORDS", "committed"), *places())
 
 
@@ -196,28 +199,35 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
     """The values of calls, batch by batch: first those in the store, then the missing ones.
 
     `compute` gets the positions of the missing calls, if there are any, equal calls once; without
-    records, of all. It yields positions with their values, batch by batch, in any order. Each batch is
-    stored before it is yielded, so that an interrupted run keeps it.
+    records, of all. It yields positions with their values, batch by batch, in any order. Each batch
+    is stored before it is yielded, so that an interrupted run keeps it.
 
-    Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"]) and
-    ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"]).
-    """
+    Example: of the calls [a, b, b, c] the store holds a. `compute([1, 3])` may yield ([3], ["C"])
+    and ([1], ["B"]). Then `ask` yields ([0], ["A"]), ([3], ["C"]) and ([1, 2], ["B", "B"])."""
+    # 1. What is stored.
     known = records.get(calls) if records else [None] * len(calls)
-    if found := [i for i, value in enumerate(known) if value is not None]:
+    found = [i for i, value in enumerate(known) if value is not None]
+    if found:
         yield found, [known[i] for i in found]
-    missing: dict[Call, list[int]] = {}
+    # 2. Where each missing call stands.
+    places: dict[Call, list[int]] = {}
     for i, value in enumerate(known):
         if value is None:
-            missing.setdefault(calls[i], []).append(i)
-    batches = compute([places[0] for places in missing.values()]) if missing else ()
-    for positions, values in batches:
+            places.setdefault(calls[i], []).append(i)
+    if not places:
+        return
+    # 3. The missing ones are computed and stored.
+    first_places = [same[0] for same in places.values()]
+    for positions, values in compute(first_places):
         if records:
             records.put([calls[i] for i in positions], values)
-        copies = [missing[calls[i]] for i in positions]
-        yield (
-            [place for places in copies for place in places],
-            [value for places, value in zip(copies, values, strict=True) for _ in places],
-        )
+        every_place: list[int] = []
+        copies: list[Any] = []
+        for i, value in zip(positions, values, strict=True):
+            same = places[calls[i]]
+            every_place += same
+            copies += [value] * len(same)
+        yield every_place, copies
 
 
 def ask_all(
@@ -240,7 +250,8 @@ def collected(batches: Batches, n: int, label: str) -> list[Any]:
 
 
 def progress_file() -> Path:
-    """Where a notebook that the runner runs tells what it is at; elsewhere its folder does not exist."""
+    """Where a notebook that the runner runs tells what it is at; elsewhere its folder does not
+    exist."""
     return Path(os.environ.get("FACTROBUST_OUT", "no folder"), "progress.txt")
 
 
@@ -252,8 +263,9 @@ def tell(what: str) -> None:
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
-    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the runner's
-    notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner shows."""
+    """Yield `advance(n)`; show a bar on stderr if the work takes more than two seconds. In the
+    runner's notebooks a line goes to progress.txt in FACTROBUST_OUT instead, which the runner
+    shows."""
     if progress_file().parent.is_dir():
         yield _told(label, total)
         return
@@ -263,24 +275,25 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
 
 
 def _told(label: str, total: int) -> Callable[[int], None]:
-    """An `advance(n)` that tells how far the work is, and from its second step on how long it will take.
+    """An `advance(n)` that tells how far the work is, and from its second step on how long it will
+    take.
 
-    What comes before the end of the first step is left out of the forecast: answers from the records
-    take no time, and the first batch waits until the model is loaded.
-    """
+    What comes before the end of the first step is left out of the forecast: answers from the
+    records take no time, and the first batch waits until the model is loaded."""
     done = 0
-    began: tuple[int, float] | None = None  # what was done at the end of the first step, and when
+    first: tuple[int, float] | None = None  # what was done at the end of the first step, and when
     tell(f"{label}: 0 of {total:,}")
 
     def advance(n: int) -> None:
-        nonlocal done, began
+        nonlocal done, first
         done += n
         line = f"{label}: {done:,} of {total:,}"
         now = time.monotonic()
-        if began is None:
-            began = done, now
-        elif done > began[0]:
-            left = (total - done) * (now - began[1]) / (done - began[0])
+        if first is None:
+            first = done, now
+        elif done > first[0]:
+            seconds_each = (now - first[1]) / (done - first[0])
+            left = (total - done) * seconds_each
             line += f", {tqdm.format_interval(left)} left"
         tell(line)
 
@@ -291,7 +304,8 @@ def _told(label: str, total: int) -> Callable[[int], None]:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """A folder's index: for each of the `files` its model, operation, number of calls and SHA-256."""
+    """A folder's index: for each of the `files` its model, operation, number of calls and
+    SHA-256."""
     file = folder / INDEX
     if not file.is_file():
         return {"schema": SCHEMA, "files": {}}
@@ -334,36 +348,48 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 def encode(value: Any) -> str:
-    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A float32
-    is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other double in
-    full with a capital E (1.1E0)."""
+    """JSON text of nested dicts (keys are sorted), lists, arrays, strings, numbers and None. A
+    float32 is written with the fewest digits that give it back (0.1 for np.float32(0.1)), any other
+    double in full with a capital E (1.1E0)."""
     with np.errstate(over="ignore"):  # a double beyond float32 is tried as one
         return _text(value)
 
 
 def decode(text: str) -> Any:
-    """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few notebooks
-    read: the last field of an object, if it is `top_logprobs`, is decoded when it is first read."""
+    """The value that `encode` wrote. Most of the text of an answer is its alternatives, which few
+    notebooks read: the last field of an object, if it is `top_logprobs`, is decoded when it is
+    first read."""
     rest, mark, alternatives = text.partition(',"top_logprobs":')  # inside a string it has \"
-    if not (mark and text.startswith("{")):
+    if not mark or not text.startswith("{"):
         return _DECODER.decode(text)
-    return _DECODER.decode(rest + "}") | {"top_logprobs": LazyAlternatives(alternatives)}
+    value = _DECODER.decode(rest + "}")
+    value["top_logprobs"] = LazyAlternatives(alternatives)
+    return value
 
 
 class LazyAlternatives(Sequence[Any]):
-    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first read.
-    It equals the list that it stands for, and a slice of it is a list."""
+    """A list of lists of pairs, decoded from the JSON that a text begins with when it is first
+    read. It equals the list that it stands for, and a slice of it is a list."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @functools.cached_property
     def _list(self) -> list[Any]:
-        exact = _DOUBLE.search(self._text)
-        found, _ = (_DECODER if exact else _PLAIN).raw_decode(self._text)
-        numbers = np.array([p for at in found for _, p in at], float if exact else np.float32)
-        each = iter(numbers.tolist())
-        return [[(token, next(each)) for token, _ in at] for at in found]
+        # Numbers are float32, and NumPy turns them into such faster than `_read`; others are rare.
+        doubles = _DOUBLE.search(self._text)
+        decoder = _DECODER if doubles else _PLAIN
+        positions, _ = decoder.raw_decode(self._text)
+        flat = [number for pairs in positions for _, number in pairs]
+        numbers = np.array(flat, dtype=float if doubles else np.float32).tolist()
+        result = []
+        start = 0
+        for pairs in positions:
+            names = [name for name, _ in pairs]
+            end = start + len(names)
+            result.append(list(zip(names, numbers[start:end], strict=True)))
+            start = end
+        return result
 
     def __getitem__(self, place: Any) -> Any:
         return self._list[place]
@@ -403,7 +429,9 @@ def _number(number: float) -> str:
     return text.replace("e", "E") if "e" in text else text + "E0"
 
 
-_pack, _unpack = struct.Struct("f").pack, struct.Struct("f").unpack  # bound: a million are read
+FLOAT = struct.Struct("f")
+_pack = FLOAT.pack  # bound, since a million numbers are read
+_unpack = FLOAT.unpack
 
 
 def _read(text: str) -> float:
@@ -411,5 +439,6 @@ def _read(text: str) -> float:
     return number
 
 
-_DECODER, _PLAIN = json.JSONDecoder(parse_float=_read), json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_float=_read)
+_PLAIN = json.JSONDecoder()
 _DOUBLE = re.compile(r"\dE")  # in a number, or rarely in a token

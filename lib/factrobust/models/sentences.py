@@ -55,7 +55,8 @@ class Judge:
 
 
 def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
-    """The mean of the last layer's states over each text's tokens, without padding, [text, hidden]."""
+    """The mean of the last layer's states over each text's tokens, without padding, [text,
+    hidden]."""
     batch = tokenizer(
         list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
     )
@@ -79,21 +80,25 @@ class Encoder(Judge):
         settings = json.dumps({"max_tokens": MAX_TOKENS})
         calls = [Call(self.fingerprint, "int_sim", json.dumps(g), settings) for g in ordered]
 
-        def stacked(texts: Sequence[str]) -> np.ndarray:
-            found = {text: self._vectors.pop(text) for text in texts if text in self._vectors}
-            if new := [text for text in texts if text not in found]:
-                found |= zip(new, self.embed(new), strict=True)
-            latest = self._vectors | found
-            self._vectors = dict([*latest.items()][-VECTORS:])
-            return np.stack([found[text] for text in texts])
-
         def compute(missing: list[int]) -> Batches:
-            for low in range(0, len(missing), GROUPS):
-                some = missing[low : low + GROUPS]
-                values = int_sim([ordered[i] for i in some], stacked)
-                yield some, values.astype(np.float32).tolist()
+            for start in range(0, len(missing), GROUPS):
+                numbers = missing[start : start + GROUPS]
+                values = int_sim([ordered[i] for i in numbers], self._kept_vectors)
+                yield numbers, values.astype(np.float32).tolist()
 
-        return np.array(ask_all(self._records, calls, compute, label=f"{self.name} similarity"))
+        label = f"{self.name} similarity"
+        return np.array(ask_all(self._records, calls, compute, label=label))
+
+    def _kept_vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """`embed`, where the vectors of the latest VECTORS texts are kept."""
+        found = {text: self._vectors.pop(text) for text in texts if text in self._vectors}
+        new = [text for text in texts if text not in found]
+        if new:
+            found |= zip(new, self.embed(new), strict=True)
+        self._vectors |= found  # behind the others
+        for text in list(self._vectors)[:-VECTORS]:
+            del self._vectors[text]
+        return np.stack([found[text] for text in texts])
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1, float32 [text, dimension]."""
@@ -116,26 +121,25 @@ class Encoder(Judge):
 
     @cached_property
     def network(self) -> tuple[Any, Any]:
-        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its vectors
-        are not means of the last layer's states."""
+        """The network and its tokenizer; ModelError if a sentence-transformers folder says that its
+        vectors are not means of the last layer's states."""
         from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import cached_file
 
         where, options = self._place
-
-        def read(file: str, otherwise: Any) -> Any:
-            found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
-            return json.loads(Path(found).read_text()) if found else otherwise
-
-        kinds = [module["type"] for module in read("modules.json", [])]
+        # 1. What a sentence-transformers folder says of its steps, and how it pools.
+        modules = _read_if_there(where, "modules.json", options) or []
+        kinds = [module["type"] for module in modules]
         steps = [kind for kind in kinds if kind.rpartition(".")[2] not in MODULES]
-        config = read("1_Pooling/config.json", {POOLING: True})
-        steps += [name for name in config if name.startswith("pooling_mode") and config[name]]
+        pooling = _read_if_there(where, "1_Pooling/config.json", options)
+        if pooling is None:
+            pooling = {POOLING: True}
+        steps += [name for name in pooling if name.startswith("pooling_mode") and pooling[name]]
         if steps != [POOLING]:
             raise ModelError(
                 f"the encoder {self.name} makes its vectors by {steps}; give one that consists of "
                 f"{', '.join(MODULES)} alone, with {POOLING}"
             )
+        # 2. The network.
         network, _ = load.read_network(AutoModel, where, "float32", **options)
         tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
         return network.eval(), tokenizer
@@ -159,18 +163,25 @@ class Entailment(Judge):
             def run(batch: list[int]) -> Batch:
                 return batch, self._probabilities(loaded, [texts[i] for i in batch])
 
-            sizes = [sum(map(len, texts[i])) + 8 for i in missing]
+            sizes = [len(texts[i][0]) + len(texts[i][1]) + 8 for i in missing]
             return in_batches(missing, sizes, run, budget=CHARACTERS, name=self.name)
 
-        return np.array(ask_all(self._records, calls, compute, label=f"{self.name} {LABEL}"))
+        label = f"{self.name} {LABEL}"
+        return np.array(ask_all(self._records, calls, compute, label=label))
 
     def _probabilities(self, loaded: tuple[Any, Any, int], pairs: list[list[str]]) -> list[float]:
         network, tokenizer, label = loaded
         positions = getattr(network.config, "max_position_embeddings", MAX_PAIR_TOKENS)
-        how: dict[str, Any] = {"padding": True, "truncation": True, "return_tensors": "pt"}
-        how["max_length"] = min(MAX_PAIR_TOKENS, positions)
-        batch = tokenizer(*map(list, zip(*pairs, strict=True)), **how).to(network.device)
-        values: list[float] = network(**batch).logits.float().softmax(-1)[:, label].tolist()
+        batch = tokenizer(
+            [premise for premise, _ in pairs],
+            [hypothesis for _, hypothesis in pairs],
+            padding=True,
+            truncation=True,
+            max_length=min(MAX_PAIR_TOKENS, positions),
+            return_tensors="pt",
+        )
+        logits = network(**batch.to(network.device)).logits.float()
+        values: list[float] = logits.softmax(-1)[:, label].tolist()
         return values
 
     @cached_property
@@ -191,3 +202,11 @@ class Entailment(Judge):
             )
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return network.eval().to(device), tokenizer, labels[LABEL]
+
+
+def _read_if_there(where: str, file: str, options: dict[str, Any]) -> Any:
+    """The JSON of a file in a model's folder or repository; None if it has no such file."""
+    from transformers.utils import cached_file
+
+    found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
+    return json.loads(Path(found).read_text()) if found else None

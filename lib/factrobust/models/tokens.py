@@ -9,11 +9,14 @@ from factrobust.models.interface import ModelError
 
 
 def before_every_text(tokenizer: Any) -> list[int]:
-    """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and <sop>."""
+    """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and
+    <sop>."""
     plain = tokenizer("a", add_special_tokens=False).input_ids
     whole = tokenizer("a").input_ids
-    starts = (i for i in range(len(whole)) if plain and whole[i : i + len(plain)] == plain)
-    return list(whole[: next(starts, 0)])
+    for start in range(len(whole)):
+        if plain and whole[start : start + len(plain)] == plain:
+            return list(whole[:start])
+    return []
 
 
 def in_template(tokenizer: Any, chat: tuple[str, str] | None, prompt: str) -> bool:
@@ -25,27 +28,32 @@ def in_template(tokenizer: Any, chat: tuple[str, str] | None, prompt: str) -> bo
 
 
 def encode(tokenizer: Any, text: str, *, bos: Sequence[int]) -> list[int]:
-    """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its own."""
+    """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its
+    own."""
     return _with_bos(tokenizer(text, add_special_tokens=False).input_ids, bos)
 
 
 def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
-    first = [*(bos or ())]
-    return list(ids) if ids[: len(first)] == first else [*first, *ids]
+    first = list(bos)
+    if ids[: len(first)] == first:
+        return list(ids)
+    return [*first, *ids]
 
 
 def encode_pair(
     tokenizer: Any, prompt: str, answer: str | list[int], *, bos: Sequence[int]
 ) -> tuple[list[int], int]:
-    """Token ids of prompt + answer, and the place of the answer's first token (see `Model.score`)."""
+    """Token ids of prompt + answer, and the place of the answer's first token (see
+    `Model.score`)."""
     if isinstance(answer, str):
-        text, how = prompt + answer, {"return_offsets_mapping": True}
-        found = tokenizer(text, add_special_tokens=False, **how)
+        found = tokenizer(prompt + answer, add_special_tokens=False, return_offsets_mapping=True)
         ids = _with_bos(found.input_ids, bos)
-        start = len(ids) - sum(end > len(prompt) for _, end in found.offset_mapping)
+        of_answer = [end for _, end in found.offset_mapping if end > len(prompt)]
+        start = len(ids) - len(of_answer)
     else:
-        ids = encode(tokenizer, prompt, bos=bos)
-        ids, start = [*ids, *answer], len(ids)
+        before = encode(tokenizer, prompt, bos=bos)
+        ids = [*before, *answer]
+        start = len(before)
     if start == 0:
         raise ModelError(
             f"the prompt {prompt!r} leaves no token before the answer {answer!r} to predict it "
@@ -55,7 +63,8 @@ def encode_pair(
 
 
 def encode_source(tokenizer: Any, prompt: str) -> list[int]:
-    """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each once."""
+    """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each
+    once."""
     ids = list(tokenizer(prompt).input_ids)
     special = set(tokenizer.all_special_ids)
     while len(ids) > 1 and ids[-1] == ids[-2] and ids[-1] in special:  # the text had it, too
@@ -72,8 +81,8 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
     ids = list(tokenizer(text_target=answer, add_special_tokens=False).input_ids)
     if not ids:
         raise ModelError(
-            f"the answer {answer!r} has no tokens under this model's tokenizer; leave such questions "
-            "out before scoring"
+            f"the answer {answer!r} has no tokens under this model's tokenizer; leave such "
+            "questions out before scoring"
         )
     return ids
 
@@ -87,15 +96,16 @@ CLOSES = (
     r"</(?:\w+:)?think(?:ing)?>|</(?:thought|reasoning)>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|"
     r"<\|channel\|>\s*final\s*(?:<\|message\|>)?"
 )
-OPENED, CLOSED = re.compile(rf"\s*(?:{OPENS})", re.I), re.compile(CLOSES, re.I)
+OPENED = re.compile(rf"\s*(?:{OPENS})", re.I)
+CLOSED = re.compile(CLOSES, re.I)
 OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
 # In the text of a special token that may be one of these.
 THOUGHT = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
 
 
 def after_thought(text: str, prompt: str = "") -> int | None:
-    """Where a generated text goes on after its thought: 0 if it has none, None if that has not ended. Its
-    first mark may stand at the end of the `prompt`."""
+    """Where a generated text goes on after its thought: 0 if it has none, None if that has not
+    ended. Its first mark may stand at the end of the `prompt`."""
     closed = [found.end() for found in CLOSED.finditer(text)]
     if closed:
         return closed[-1]
@@ -118,12 +128,15 @@ NONE_SPECIAL = Special()
 
 
 def special(tokenizer: Any) -> Special:
-    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may end
-    its turn with one that nobody calls its end token."""
-    added = {i: str(token) for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-    added |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
-    marks = {i: text for i, text in added.items() if THOUGHT.search(text)}
-    return Special(frozenset(added) - {tokenizer.unk_token_id, *marks}, marks)
+    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may
+    end its turn with one that nobody calls its end token."""
+    texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
+    for token_id, token in tokenizer.added_tokens_decoder.items():
+        if token.special:
+            texts.setdefault(token_id, str(token))
+    marks = {token_id: text for token_id, text in texts.items() if THOUGHT.search(text)}
+    ends = frozenset(texts) - {tokenizer.unk_token_id, *marks}
+    return Special(ends, marks)
 
 
 def continuation(
@@ -132,27 +145,36 @@ def continuation(
     generated: Sequence[int],
     marks: Mapping[int, str] = NONE_SPECIAL.marks,
 ) -> str:
-    """The text of the `generated` tokens after the prompt's `last` token. Both are decoded together,
-    because some decoders drop a space at the start of a text. Special tokens have no text, but for
-    the `marks`."""
-    for n, token in enumerate(generated if marks else ()):
-        if token in marks:
-            thought = continuation(tokenizer, token, generated[n + 1 :], marks)
-            return continuation(tokenizer, last, generated[:n]) + marks[token] + thought
-    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    before = tokenizer.decode([last], **options)
-    both = tokenizer.decode([last, *generated], **options)
+    """The text of the `generated` tokens after the prompt's `last` token. Both are decoded
+    together, because some decoders drop a space at the start of a text. Special tokens have no
+    text, but for the `marks`."""
+    marked = [n for n, token in enumerate(generated) if token in marks] if marks else []
+    if marked:
+        n = marked[0]
+        before = continuation(tokenizer, last, generated[:n])
+        after = continuation(tokenizer, generated[n], generated[n + 1 :], marks)
+        return before + marks[generated[n]] + after
+
+    def text(ids: list[int]) -> str:
+        decoded: str = tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return decoded
+
+    before = text([last])
+    both = text([last, *generated])
     if both.startswith(before):
         return both[len(before) :]
-    return tokenizer.decode(list(generated), **options)
+    return text(list(generated))
 
 
 def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
-    """`text` before its first stop string and the space in front of it; None if there is no such. With
-    `skip_blank` none counts before something other than white space."""
+    """`text` before its first stop string and the space in front of it; None if there is no such.
+    With `skip_blank` none counts before something other than white space."""
     start = len(text) - len(text.lstrip()) if skip_blank else 0
-    places = [at for s in stop if (at := text.find(s, start)) >= 0]
-    return text[: min(places)].rstrip() if places else None
+    places = [text.find(string, start) for string in stop]
+    found = [place for place in places if place >= 0]
+    return text[: min(found)].rstrip() if found else None
 
 
 def covering(
@@ -163,5 +185,7 @@ def covering(
     marks: Mapping[int, str] = NONE_SPECIAL.marks,
 ) -> int:
     """How many of the generated tokens cover `text`, the answer before the stop string."""
-    parts = (continuation(tokenizer, last, generated[:n], marks) for n in range(len(generated)))
-    return next((n for n, part in enumerate(parts) if part.startswith(text)), len(generated))
+    for n in range(len(generated)):
+        if continuation(tokenizer, last, generated[:n], marks).startswith(text):
+            return n
+    return len(generated)

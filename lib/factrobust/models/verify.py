@@ -3,8 +3,8 @@
 Batches with padding, branches, a shared prefix and explicit masks are right for most architectures.
 Some count places in the batch instead of positions, pass no masks on, or turn their keys by other
 angles when a row is long. So a few short rows are compared when a model is loaded, and a longer one
-before the first job that exceeds a length of the configuration (a window, the length of the training).
-"""
+before the first job that exceeds a length of the configuration (a window, the length of the
+training)."""
 
 import re
 import sys
@@ -36,17 +36,18 @@ class Row(NamedTuple):
     answers: list[list[int]]
 
 
-Way = Callable[
-    [Any, list[Row]], torch.Tensor
-]  # logits [place, vocabulary] along all answers in turn
+# Asks a model: logits [place, vocabulary] along all answers in turn.
+Way = Callable[[Any, list[Row]], torch.Tensor]
 
 
 def verify(model: Any) -> None:
-    """Compare the ways to ask a model that was just loaded, and leave it with the fastest right one.
-    ModelError for a network that does not run, whose logits are no numbers, or that looks ahead."""
-    model.body = plain = model.plain()
+    """Compare the ways to ask a model that was just loaded, and leave it with the fastest right
+    one. ModelError for a network that does not run, whose logits are no numbers, or that looks
+    ahead."""
+    plain = model.plain()
+    model.body = plain
     rows = rows_of(model, LENGTH)
-    expected = own(model, rows)
+    expected = by_own_passes(model, rows)
     why = ""
     for build in model.bodies():
         own_attention(plain.network)
@@ -55,21 +56,25 @@ def verify(model: Any) -> None:
         except ModelError as error:
             why = str(error)
             continue
-        if not (why := _fault(model, rows, expected, (scored, decoded))):
+        why = _fault(model, rows, expected, (scored, decoded))
+        if not why:
             return
     _ask_plainly(model, plain, why)
 
 
 def verify_longer(model: Any, length: int) -> None:
     """Compare rows of that length, beside a short one in their batch; as `verify`."""
-    fast, rows = model.body, rows_of(model, length)
-    model.body = plain = model.plain()
-    expected = own(model, rows)
+    fast = model.body
+    rows = rows_of(model, length)
+    plain = model.plain()
+    model.body = plain
+    expected = by_own_passes(model, rows)
     if isinstance(fast, Plain):
         return
     model.body = fast
     fast.attach()
-    if why := _fault(model, rows, expected, (scored,)):
+    why = _fault(model, rows, expected, (scored,))
+    if why:
         _ask_plainly(model, plain, f"{why} in rows of {length} tokens")
 
 
@@ -88,32 +93,45 @@ def _lengths(fields: dict[str, Any]) -> Iterator[int]:
 
 
 def rows_of(model: Any, length: int) -> list[Row]:
-    """A long prompt with two answers, of `length` tokens or few more, and a short one that begins with
-    the same tokens."""
-    config, lengths = model.body.config, lengths_of(model.body.config)
-    # The two answers differ in length, and both shall lie on the same side of each of these.
+    """A long prompt with two answers, of `length` tokens or few more, and a short one that begins
+    with the same tokens."""
+    config = model.body.config
+    # 1. The two answers differ in length, and both shall lie on the same side of each of these.
+    lengths = lengths_of(config)
     while {length - 2, length - 1, length} & lengths:
         length += 1
-    length = max(min(length, getattr(config, "max_position_embeddings", None) or length), 5)
+    context = getattr(config, "max_position_embeddings", None)
+    if context:
+        length = min(length, context)
+    length = max(length, 5)
+    # 2. Tokens drawn from the vocabulary without special ones, repeated if it has few.
     special = {*model.tokenizer.all_special_ids, *model.end_ids}
     size = min(config.vocab_size, len(model.tokenizer))
-    drawn = np.random.default_rng(0).integers(size, size=4 * length + 64).tolist()
+    generator = np.random.default_rng(0)
+    drawn = generator.integers(size, size=4 * length + 64).tolist()
     ids = [i for i in drawn if i not in special] or drawn
     ids *= -(-(length + 8) // len(ids))
+    # 3. The rows.
     first, *others = dict.fromkeys(ids)
     second = others[0] if others else first
-    long, short = ids[: length - 2], ids[: min(SHARED, length // 2)]
-    return [Row(long, [[first, second], [second]]), Row([*short, second], [[first]])]
+    long = ids[: length - 2]
+    short = ids[: min(SHARED, length // 2)]
+    return [
+        Row(long, [[first, second], [second]]),
+        Row([*short, second], [[first]]),
+    ]
 
 
 @torch.inference_mode()
-def own(model: Any, rows: list[Row]) -> torch.Tensor:
-    """Log-probabilities by the network's own passes, a row each. ModelError where it gives none, and for
-    a network whose predictions change with the tokens behind them."""
+def by_own_passes(model: Any, rows: list[Row]) -> torch.Tensor:
+    """Log-probabilities by the network's own passes, a row each. ModelError where it gives none,
+    and for a network whose predictions change with the tokens behind them."""
     kind = type(model.network).__name__
-    each = [(row.prompt, answer) for row in rows for answer in row.answers]
+    pairs = _pairs(rows)
     try:
-        logits = [model.whole(prompt, ids, ORDER + len(ids)) for prompt, ids in each]
+        logits = [
+            model.whole(rows[row].prompt, answer, ORDER + len(answer)) for row, answer in pairs
+        ]
     except Exception as error:
         if out_of_memory(error):
             raise
@@ -122,14 +140,27 @@ def own(model: Any, rows: list[Row]) -> torch.Tensor:
             f"({type(error).__name__}: {_short(error)}); this architecture is not supported"
         ) from error
     model.check_numbers(torch.cat(logits).amax(dim=-1))
-    found = [_logprobs(along) for along in logits]
-    [one, other] = (found[i][: -len(each[i][1])] for i in (0, 1))  # another answer behind the same
-    if _gap(one, other) > _rounding(model):
+    # The first two have another answer behind the same prompt.
+    prompts = []
+    answers = []
+    for along, (_, answer) in zip(map(_logprobs, logits), pairs, strict=True):
+        prompts.append(along[: -len(answer)])
+        answers.append(along[-len(answer) - 1 :])
+    if _gap(prompts[0], prompts[1]) > _rounding(model):
         raise ModelError(
-            f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that an "
-            "answer would foretell itself; take a causal model, or set is_decoder in its config.json"
+            f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that "
+            "an answer would foretell itself; take a causal model, or set is_decoder in its "
+            "config.json"
         )
-    return torch.cat([along[-len(ids) - 1 :] for along, (_, ids) in zip(found, each, strict=True)])
+    return torch.cat(answers)
+
+
+def _pairs(rows: list[Row]) -> list[tuple[int, list[int]]]:
+    """All answers in turn, each behind the number of its row."""
+    pairs = []
+    for number, row in enumerate(rows):
+        pairs += [(number, answer) for answer in row.answers]
+    return pairs
 
 
 def scored(model: Any, rows: list[Row]) -> torch.Tensor:
@@ -141,16 +172,19 @@ def scored(model: Any, rows: list[Row]) -> torch.Tensor:
 def decoded(model: Any, rows: list[Row]) -> torch.Tensor:
     """As answers that are generated, one token after the other."""
     hidden, next_level = model.prefill([row.prompt for row in rows])
-    each = [(r, answer) for r, row in enumerate(rows) for answer in row.answers]
-    found = [[hidden[r]] for r, _ in each]
-    nodes = [r for r, _ in each]  # of each answer, in the level before
-    for level in range(max(len(answer) for _, answer in each)):
-        going = [i for i, (_, answer) in enumerate(each) if len(answer) > level]
-        hidden = next_level([nodes[i] for i in going], [each[i][1][level] for i in going])
+    pairs = _pairs(rows)
+    answers = [answer for _, answer in pairs]
+    found = [[hidden[row]] for row, _ in pairs]  # of each answer
+    nodes = [row for row, _ in pairs]  # of each answer, in the level before
+    for level in range(max(map(len, answers))):
+        going = [i for i, answer in enumerate(answers) if len(answer) > level]
+        parents = [nodes[i] for i in going]
+        hidden = next_level(parents, [answers[i][level] for i in going])
         for node, i in enumerate(going):
             found[i].append(hidden[node])
             nodes[i] = node
-    logits: torch.Tensor = model.body.logits(torch.stack([h for along in found for h in along]))
+    states = torch.cat([torch.stack(along) for along in found])
+    logits: torch.Tensor = model.body.logits(states)
     return logits
 
 

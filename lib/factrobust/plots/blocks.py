@@ -1,9 +1,10 @@
-"""What the figures are built of: panels, and in them lines, bars, rows of points and stacked shares.
+"""What the figures are built of: panels, and in them lines, bars, rows of points and stacked
+shares.
 
-Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws no
-interval, and further columns do no harm.
-"""
+Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws
+no interval, and further columns do no harm."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,11 +33,13 @@ def check(table: pd.DataFrame, *keys: str | None) -> None:
             "No case is left for this figure: ask more facts, or models that know more of them."
         )
     columns = [key for key in dict.fromkeys(keys) if key]
-    for _, row in table[table.duplicated(columns)][:1].iterrows() if columns else ():
+    repeated = table[table.duplicated(columns)] if columns else table[:0]
+    if len(repeated):
+        row = repeated.iloc[0]
         which = ", ".join(f"{key} {row[key]}" for key in columns)
         raise ValueError(
-            f"The figure's table has several rows for {which}: keep one of them, for example that of "
-            "one prompt format."
+            f"The figure's table has several rows for {which}: keep one of them, for example that "
+            "of one prompt format."
         )
 
 
@@ -49,30 +52,38 @@ def panels(
     width: float | None = None,
     what: str = "",
     shares: str = "",
-    **share: bool,
+    sharex: bool = True,
+    sharey: bool = True,
 ) -> tuple[Figure, Panels]:
-    """A figure with a panel each value of the column `by`; all share their axes, unless `share` says not.
+    """A figure with a panel each value of the column `by`; all share their axes, unless `sharex` or
+    `sharey` says not.
 
-    Models stand three in a row, four of them two in a row, anything else side by side. A panel is called by its value, and if
-    `what` is counted, such as "facts", by the n of its models below. `labels` are those of x and y,
-    `shares` the axes that show shares, such as "xy", and `height` is a row's, in inches.
-    """
+    Models stand three in a row, four of them two in a row, anything else side by side. A panel is
+    called by its value, and if `what` is counted, such as "facts", by the n of its models below.
+    `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and `height` is
+    a row's, in inches."""
     check(table)
-    models = list(style.looks(table["model"])) if "model" in table else []
+    # 1. Rows and columns of panels.
     values = [None] if by is None else style.ordered(table[by])
-    most = 2 if len(values) == 4 else 3
-    columns = min(len(values), most) if by == "model" else len(values)
-    rows = -(-len(values) // columns)
-    width = width or (style.SINGLE if columns == 1 else style.DOUBLE)
-    shared = {"sharex": True, "sharey": True} | share
-    fig, axes = style.grid(rows, columns, width, height * rows, **shared)
+    columns = len(values)
+    if by == "model":
+        columns = 2 if columns == 4 else min(columns, 3)
+    rows = math.ceil(len(values) / columns)
+    if width is None:
+        width = style.SINGLE if columns == 1 else style.DOUBLE
+    fig, axes = style.grid(rows, columns, width, height * rows, sharex=sharex, sharey=sharey)
+    # 2. Each with its title and labels.
+    models = list(style.looks(table["model"])) if "model" in table else []
     drawn: Panels = []
     for k, (axis, value) in enumerate(zip(axes.flat, values, strict=False)):
         part = table if by is None else table[table[by] == value]
         title = [] if by is None else [called(by, value)]
         if what:
             title.append(style.counts(part, [value] if by == "model" else models, what))
-        axis.set(title="\n".join(title), xlabel=labels[0], ylabel="" if k % columns else labels[1])
+        leftmost = k % columns == 0
+        axis.set_title("\n".join(title))
+        axis.set_xlabel(labels[0])
+        axis.set_ylabel(labels[1] if leftmost else "")
         axis.tick_params(labelbottom=True)  # also where the panel below is missing
         for which in shares:
             style.shares(axis, which)
@@ -106,26 +117,28 @@ def curves(
     what: str = "facts",
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with `bars`
-    as bars, so far aside of each other that none is hidden. Dashed: `at`. `extra` are further entries
-    of the legend, `options` as `panels` takes them."""
+    """Mean against the column `x`, a line each value of `by`, with its interval as a band; with
+    `bars` as bars, so far aside of each other that none is hidden. Dashed: `at`. `extra` are
+    further entries of the legend, `options` as `panels` takes them."""
     check(table, "model", panel, by, x)
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
         looks = {value: look._replace(marker="") for value, look in looks.items()}
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
-        here = [value for value in looks if (part[by] == value).any()]
+        shown = [value for value in looks if (part[by] == value).any()]
         step = 0.03 * np.ptp(part[x]) if bars else 0
-        for k, value in enumerate(here):
-            rows, look = part[part[by] == value].sort_values(x), looks[value]
-            places = rows[x] + style.aside(k, len(here), step)
+        for k, value in enumerate(shown):
+            look = looks[value]
+            rows = part[part[by] == value].sort_values(x)
+            places = rows[x] + style.aside(k, len(shown), step)
             axis.plot(places, rows["mean"], color=look.colour, ls=look.line, marker=look.marker)
             if bars:
                 axis.vlines(places, rows["low"], rows["high"], color=look.colour, lw=1)
             else:
-                band = places, rows["low"], rows["high"]
-                axis.fill_between(*band, color=look.colour, alpha=0.18, lw=0)
+                axis.fill_between(
+                    places, rows["low"], rows["high"], color=look.colour, alpha=0.18, lw=0
+                )
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
     return legend(fig, [*keys(looks), *extra]), parts
@@ -147,27 +160,41 @@ def forest(
 ) -> tuple[Figure, Panels]:
     """A figure of `dots`: a row each of `rows`, from the top, and a panel each value of `panel`.
 
-    `rows` may be a mapping of values to their names; else rows are named by their values, with the n
-    of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
+    `rows` may be a mapping of values to their names; else rows are named by their values, with the
+    n of their models if `rows_n`. Dashed: `at`. The legend says `by`, unless the rows do, with n if
     `legend_n`. Each value of `by` has its own of `looks`, or else that of `looks_of`; `options` as
-    `panels` takes them.
-    """
+    `panels` takes them."""
     check(table, by, column, panel)
-    names = [*rows.values()] if isinstance(rows, Mapping) else []
-    rows, looks = [*rows] or style.ordered(table[column]), looks or looks_of(table[by])
-    names = names or (with_n(table, column, rows) if rows_n else [called(column, r) for r in rows])
-    written = 0.08 + 0.16 * max(name.count("\n") + 1 for name in names)
-    height = max(written, 0.12 if column == by else 0.12 + 0.1 * len(looks))
-    labels = (xlabel, "" if column == by else style.name(column))
-    fig, parts = panels(table, panel, height=1 + height * len(rows), labels=labels, **options)
-    step = 0 if column == by else 0.7 / len(looks)
+    alone = column == by  # a row is a series
+    # 1. Rows and their names.
+    values = list(rows) or style.ordered(table[column])
+    if isinstance(rows, Mapping) and rows:
+        names = list(rows.values())
+    elif rows_n:
+        names = with_n(table, column, values)
+    else:
+        names = [called(column, value) for value in values]
+    # 2. Their height, for the names or for the series in them.
+    looks = looks or looks_of(table[by])
+    most_lines = max(name.count("\n") + 1 for name in names)
+    of_series = 0.12 if alone else 0.12 + 0.1 * len(looks)
+    height = max(0.08 + 0.16 * most_lines, of_series)
+    # 3. Draw.
+    fig, parts = panels(
+        table,
+        panel,
+        height=1 + height * len(values),
+        labels=(xlabel, "" if alone else style.name(column)),
+        **options,
+    )
+    step = 0 if alone else 0.7 / len(looks)
     for axis, part in parts:
-        y = part[column].map(rows.index) + asides(part[by], looks, step)
+        y = part[column].map(values.index) + asides(part[by], looks, step)
         dots(axis, part, y, looks, by, upright=False, elinewidth=0.9)
         if at is not None:
             axis.axvline(at, **style.REFERENCE)
     name_rows([axis for axis, _ in parts], names)
-    if column != by:
+    if not alone:
         legend(fig, keys(looks, table if legend_n else None, ls=""))
     return fig, parts
 
@@ -186,18 +213,22 @@ def dots(
     by: str = "model",
     *,
     upright: bool = True,
+    elinewidth: float | None = 0.7,
     **changed: Any,
 ) -> None:
-    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`. Where a
-    column `hollow` says so, they are white inside; `changed` as Axes.errorbar takes them."""
+    """Means with their intervals as points, at the places `at` of x; of y, unless `upright`. Where
+    a column `hollow` says so, they are white inside; `changed` as Axes.errorbar takes them."""
     table = table.assign(at=at, hollow=table.get("hollow", False))
     for value, look in looks.items():
         for hollow, part in table[table[by] == value].groupby("hollow"):
-            form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
+            form: dict[str, Any] = {"fmt": look.marker, "color": look.colour}
             form["mfc"] = "white" if hollow else look.colour
-            form["yerr" if upright else "xerr"] = style.errors(part)
-            x, y = ("at", "mean") if upright else ("mean", "at")
-            axis.errorbar(part[x], part[y], **form | changed)
+            form["elinewidth"] = elinewidth
+            errors = style.errors(part)
+            if upright:
+                axis.errorbar(part["at"], part["mean"], yerr=errors, **form | changed)
+            else:
+                axis.errorbar(part["mean"], part["at"], xerr=errors, **form | changed)
 
 
 def by_mean(table: pd.DataFrame, column: str) -> list[str]:
@@ -208,9 +239,12 @@ def by_mean(table: pd.DataFrame, column: str) -> list[str]:
 
 def with_n(table: pd.DataFrame, column: str, rows: Sequence[str]) -> list[str]:
     """The names of rows, each with the n of its models."""
-    of = [table[table[column] == row] for row in rows]
-    n = [style.counts(part, list(style.looks(part["model"]))) for part in of]
-    return [f"{called(column, row)} (n = {k})" for row, k in zip(rows, n, strict=True)]
+    names = []
+    for row in rows:
+        part = table[table[column] == row]
+        n = style.counts(part, list(style.looks(part["model"])))
+        names.append(f"{called(column, row)} (n = {n})")
+    return names
 
 
 def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:
@@ -238,9 +272,9 @@ def stacks(
     panel: str | None = None,
     **options: Any,
 ) -> tuple[Figure, Panels]:
-    """A bar in each of `rows`, values of `column` with `names`, stacked from the left: the column share
-    of each `by`, in the order of `fills`. Shares with room for it are written in. A panel each value
-    of `panel`; `options` as `panels` takes them."""
+    """A bar in each of `rows`, values of `column` with `names`, stacked from the left: the column
+    share of each `by`, in the order of `fills`. Shares with room for it are written in. A panel
+    each value of `panel`; `options` as `panels` takes them."""
     fig, parts = panels(table, panel, **options)
     for axis, part in parts:
         share = part.pivot(index=column, columns=by, values="share")
@@ -260,17 +294,25 @@ def stacks(
 
 def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
     """A table of numbers from 0 to `top` as coloured squares with white edges."""
-    edges = [np.arange(n + 1) - 0.5 for n in grid.shape]
-    options: dict[str, Any] = {"edgecolor": "white", "lw": 0.6, "vmin": 0, "vmax": top}
-    axis.pcolormesh(edges[1], edges[0], grid.to_numpy(float), cmap=cmap, **options)
-    axis.set_ylim(len(grid) - 0.5, -0.5)  # the first row on top
+    rows, columns = grid.shape
+    axis.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        grid.to_numpy(float),
+        cmap=cmap,
+        edgecolor="white",
+        lw=0.6,
+        vmin=0,
+        vmax=top,
+    )
+    axis.set_ylim(rows - 0.5, -0.5)  # the first row on top
     axis.grid(False)
     axis.tick_params(length=0)
 
 
 def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure, Panels]:
-    """A figure of facts, those of a model in a panel with their number and how many are undefined, and
-    the rows that are drawn; `options` as `panels` takes them."""
+    """A figure of facts, those of a model in a panel with their number and how many are undefined,
+    and the rows that are drawn; `options` as `panels` takes them."""
     check(table, "model", "fact_id")
     fig, parts = panels(table, "model", **options)
     drawn: Panels = []
@@ -286,10 +328,18 @@ def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure
 
 def beyond(axis: Axes, which: str, top: float) -> None:
     """Ticks from 0 to `top`, and a band beyond for values of 1.15 `top` that are larger than it."""
-    ticks = [*np.linspace(0, top, 5), 1.15 * top]
-    getattr(axis, f"set_{which}ticks")(ticks, [*(f"{t:g}" for t in ticks[:5]), f"> {top:g}"])
-    getattr(axis, f"set_{which}lim")(-0.03 * top, 1.22 * top)
-    (axis.axvline if which == "x" else axis.axhline)(1.075 * top, color="0.7", lw=0.6)
+    ticks = np.linspace(0, top, 5)
+    labels = [f"{tick:g}" for tick in ticks]
+    places = [*ticks, 1.15 * top]
+    limits = (-0.03 * top, 1.22 * top)
+    if which == "x":
+        axis.set_xticks(places, [*labels, f"> {top:g}"])
+        axis.set_xlim(limits)
+        axis.axvline(1.075 * top, color="0.7", lw=0.6)
+    else:
+        axis.set_yticks(places, [*labels, f"> {top:g}"])
+        axis.set_ylim(limits)
+        axis.axhline(1.075 * top, color="0.7", lw=0.6)
 
 
 def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
@@ -300,8 +350,13 @@ def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:
 
 def keys(looks: Looks, table: pd.DataFrame | None = None, **changed: Any) -> list[Any]:
     """A legend entry a model, with `table` with the model's n in it; `changed` as above."""
-    n = {m: "" if table is None else f" (n = {style.counts(table, [m])})" for m in looks}
-    return [key(style.model_name(m) + n[m], look, **changed) for m, look in looks.items()]
+    entries = []
+    for model, look in looks.items():
+        label = style.model_name(model)
+        if table is not None:
+            label += f" (n = {style.counts(table, [model])})"
+        entries.append(key(label, look, **changed))
+    return entries
 
 
 def patches(fills: Colours) -> list[Any]:
@@ -310,11 +365,14 @@ def patches(fills: Colours) -> list[Any]:
 
 
 def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
-    """The figure with a legend above its panels, which makes it higher by what exceeds half an inch."""
+    """The figure with a legend above its panels, which makes it higher by what exceeds half an
+    inch."""
     longest = max(len(handle.get_label()) for handle in handles)
-    fitting = max(1, int(fig.get_figwidth() // (0.062 * longest + 0.55)))  # inches an entry
-    rows = -(-len(handles) // fitting)
-    drawn = fig.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
+    entry = 0.062 * longest + 0.55  # inches
+    fitting = max(1, int(fig.get_figwidth() // entry))
+    rows = math.ceil(len(handles) / fitting)
+    columns = math.ceil(len(handles) / rows)
+    drawn = fig.legend(handles=handles, loc="outside upper center", ncols=columns)
     height = drawn.get_window_extent().height / fig.dpi
     fig.set_figheight(fig.get_figheight() + max(0, height - 0.5))
     return fig
@@ -323,10 +381,16 @@ def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
 def log_axis(axis: Axes, values: Iterable[float]) -> None:
     """A log x axis about the finite values, with few round ticks: thousands as K, millions as M."""
     finite = [value for value in values if np.isfinite(value)]
-    low, high = min(finite), max(finite)
+    low = min(finite)
+    high = max(finite)
     axis.set_xscale("log")
     axis.set_xlim(low / 1.1, high * 1.1)
-    steps = range(1, 10) if high < 7 * low else (1, 2, 5) if high < 300 * low else (1,)
+    if high < 7 * low:
+        steps: Sequence[int] = range(1, 10)
+    elif high < 300 * low:
+        steps = (1, 2, 5)
+    else:
+        steps = (1,)
     axis.xaxis.set_major_locator(LogLocator(subs=steps, numticks=20))
     axis.xaxis.set_major_formatter(lambda value, _: style.short(value))
     axis.minorticks_off()

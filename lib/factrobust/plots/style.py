@@ -2,12 +2,11 @@
 
 Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart, but for yellow and
 black; grey instead. Sizes and fonts are in `factrobust.mplstyle`, which holds for all that is drawn
-once this module is imported.
+after `setup`.
 """
 
 import io
 import itertools
-import sys
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,19 +16,29 @@ from urllib.parse import urlsplit
 import matplotlib.style
 import numpy as np
 import pandas as pd
+from IPython import get_ipython
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-matplotlib.style.use(Path(__file__).with_name("factrobust.mplstyle"))
+from factrobust.provenance import png
 
-SINGLE, DOUBLE = 3.4, 7.0  # widths of one and two columns, inches
+# Widths of one and two columns, inches.
+SINGLE = 3.4
+DOUBLE = 7.0
 
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, GREY = "#E69F00", "#56B4E9", "#777777"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREY = "#777777"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-RIGHT, WRONG = GREEN, ORANGE  # of answers; no embedded model has these colours
+# Of answers; no embedded model has these colours.
+RIGHT = GREEN
+WRONG = ORANGE
 REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
@@ -67,13 +76,15 @@ PLAIN = Look("0.3")
 # Looks of lines that are no models, so without the embedded models' colours and markers.
 SERIES = tuple(map(Look, COLOURS[EMBEDDED:], MARKERS[EMBEDDED:], (*LINES, "-")))
 # One family in two sizes: the larger, the darker. No other model or series has these colours.
-LILAC, VIOLET = "#A97FC9", "#4F2683"
+LILAC = "#A97FC9"
+VIOLET = "#4F2683"
 SIZES = {
     "qwen2.5-coder-0.5b-instruct": Look(LILAC, "^", LINES[1]),
     "qwen2.5-coder-1.5b-instruct": Look(VIOLET, "D", LINES[3]),
 }
 # Models of part 5's world, in the order of figures: the larger, the darker, and seeds alike.
-PALE, DARK = "#7ACBB0", "#00533C"
+PALE = "#7ACBB0"
+DARK = "#00533C"
 WORLD = {
     "world-s": Look(PALE, "v", LINES[1]),
     **{f"world-s-{seed}": Look(PALE, "12"[seed - 1], LINES[1]) for seed in (1, 2)},
@@ -91,24 +102,54 @@ WORLD = {
 }
 
 
+def setup() -> None:
+    """Use the project's fonts and sizes for all that is drawn from now on, and let a notebook show
+    figures by `sharp`."""
+    matplotlib.style.use(Path(__file__).with_name("factrobust.mplstyle"))
+    shell: Any = get_ipython()
+    if not hasattr(shell, "kernel"):
+        return
+    # Imported first, since it then sets its own way of showing figures.
+    from matplotlib_inline import backend_inline  # noqa: F401
+
+    shell.display_formatter.formatters["image/png"].for_type(Figure, sharp)
+
+
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by name.
-    Others get one from a checksum of the name, never an embedded model's, or the next free one
-    where two of a figure would share it. Beyond seven colours repeat, with another marker."""
+    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by
+    name. Others get one from a checksum of the name, never an embedded model's, or the next free
+    one where two of a figure would share it. Beyond seven colours repeat, with another marker."""
     fixed = SIZES | WORLD
-    names = in_order(sorted(set(models)), (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD))
+    order = (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD)
+    names = in_order(sorted(set(models)), order)
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
+    for name in names:
+        if name not in MODELS and name not in fixed:
+            slots[name] = _free_slot(name, set(slots.values()))
+    found = {}
+    for name in names:
+        if name in fixed:
+            found[name] = fixed[name]
+        else:
+            k = slots[name]
+            colour = COLOURS[k % len(COLOURS)]
+            found[name] = Look(colour, MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
+    return found
+
+
+def _free_slot(name: str, taken: set[int]) -> int:
+    """The number of a look that is not taken: from a checksum of the name on, then from the first
+    that repeats a colour on."""
     free = len(COLOURS) - EMBEDDED
-    for name in (name for name in names if name not in {*MODELS, *fixed}):
-        start = zlib.crc32(name.encode())
-        around = (EMBEDDED + (start + k) % free for k in range(free))
-        further = itertools.chain(around, itertools.count(len(COLOURS)))
-        slots[name] = next(slot for slot in further if slot not in slots.values())
-    others = {
-        name: Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
-        for name, k in slots.items()
-    }
-    return {name: (fixed | others)[name] for name in names}
+    start = zlib.crc32(name.encode())
+    for k in range(free):
+        slot = EMBEDDED + (start + k) % free
+        if slot not in taken:
+            return slot
+    slot = len(COLOURS)
+    while slot in taken:
+        slot += 1
+    return slot
 
 
 def series(names: Iterable[str]) -> dict[str, Look]:
@@ -119,7 +160,8 @@ def series(names: Iterable[str]) -> dict[str, Look]:
 def in_order(values: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     """The different values: those of `known` in its order, then the others as they first appear."""
     different = dict.fromkeys(values)
-    return list(dict.fromkeys([*(k for k in known if k in different), *different]))
+    first = [value for value in dict.fromkeys(known) if value in different]
+    return first + [value for value in different if value not in first]
 
 
 def ordered(column: pd.Series) -> list[Any]:
@@ -130,7 +172,8 @@ def ordered(column: pd.Series) -> list[Any]:
 
 
 def model_name(model: str) -> str:
-    """How a model is called in a figure: without owner or folders; behind an endpoint "name @host"."""
+    """How a model is called in a figure: without owner or folders; behind an endpoint "name
+    @host"."""
     if "://" in model:
         url, *words = model.split()
         return f"{model_name(words[0]) if words else 'model'} @{urlsplit(url).hostname}"
@@ -171,16 +214,24 @@ def counts(table: pd.DataFrame, models: Sequence[str], what: str = "") -> str:
     """
     each = [count(table.loc[table["model"] == model, "n"]) for model in models]
     same = len(set(each)) == 1
-    n = each[0] if same else " / ".join(each) if len(each) <= 3 else count(table["n"])
+    if same:
+        n = each[0]
+    elif len(each) <= 3:
+        n = " / ".join(each)
+    else:
+        n = count(table["n"])
     if not what:
         return n
-    return f"n = {n} {what}" + (" each" if same and len(each) > 1 else "")
+    ending = " each" if same and len(each) > 1 else ""
+    return f"n = {n} {what}{ending}"
 
 
 def errors(part: pd.DataFrame) -> np.ndarray:
     """Lengths of the intervals below and above the mean, [2, row]; a missing bound has none."""
-    lengths = np.array([part["mean"] - part["low"], part["high"] - part["mean"]], dtype=float)
-    return np.clip(np.nan_to_num(lengths), 0, None)
+    below = part["mean"] - part["low"]
+    above = part["high"] - part["mean"]
+    lengths = np.nan_to_num(np.array([below, above], dtype=float))
+    return np.clip(lengths, 0, None)
 
 
 def aside(k: int, n: int, step: float) -> float:
@@ -197,36 +248,20 @@ def shares(axis: Axes, which: str = "y") -> None:
 def grid(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot, which
-    would show it a second time in a notebook."""
+    """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot,
+    which would show it a second time in a notebook."""
     fig = Figure(figsize=(width, height))
     return fig, fig.subplots(rows, columns, squeeze=False, **options)
 
 
-def _show_sharply() -> None:
-    """Let notebooks show figures as they are saved, at a sharp screen's resolution: Jupyter would crop
-    each anew, which takes as long as drawing it and makes another picture."""
-    shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if not hasattr(shell, "kernel"):
-        return
-    # Imported first, since it then sets its own way of showing figures.
-    from matplotlib_inline import backend_inline  # noqa: F401
-
-    shell.display_formatter.formatters["image/png"].for_type(Figure, sharp)
-
-
 def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
-    """The PNG of a figure, with two pixels for each of the page, and its size there. A palette takes half
-    of the room of all colours, and not more than all colours at half of the resolution."""
+    """The PNG of a figure for a notebook, with two pixels for each of the page, and its size there:
+    as it is saved, since Jupyter would crop each anew, which takes as long as drawing it and makes
+    another picture. A palette takes half of the room of all colours."""
     from PIL import Image
 
-    saved = b"" if fig.stale else vars(fig).get("png", b"")  # as it was saved
-    drawn, reduced = io.BytesIO(saved), io.BytesIO()
-    if not saved:
-        fig.savefig(drawn, format="png", dpi=200, pil_kwargs={"compress_level": 0})
-    picture = Image.open(drawn).convert("RGB").quantize(255, dither=Image.Dither.NONE)
-    picture.save(reduced, format="png")
+    reduced = io.BytesIO()
+    picture = Image.open(io.BytesIO(png(fig))).convert("RGB")
+    palette = picture.quantize(255, dither=Image.Dither.NONE)
+    palette.save(reduced, format="png")
     return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}
-
-
-_show_sharply()

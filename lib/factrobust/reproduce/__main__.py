@@ -1,12 +1,12 @@
 """Run the notebooks, ask a sample of the recorded answers again, and say what moved.
 
 The notebooks take their answers from the committed records; what these lack is asked of the models.
-Then a random share of the records (--ask) is asked again, to see whether they are what the models say.
-With --ask 1 the notebooks themselves ask everything again, and with --ask 0 nothing is asked at all.
+Then a random share of the records (--ask) is asked again, to see whether they are what the models
+say. With --ask 1 the notebooks themselves ask everything again, and with --ask 0 nothing is asked
+at all.
 
-Everything that a notebook makes is put in place at its end, or nothing is. A model call that was computed
-is recorded at once, so a run that was interrupted goes on where it was.
-"""
+Everything that a notebook makes is put in place at its end, or nothing is. A model call that was
+computed is recorded at once, so a run that was interrupted goes on where it was."""
 
 import argparse
 import json
@@ -65,8 +65,8 @@ class NotebookError(Exception):
 
 
 class Manager(AsyncKernelManager):
-    """A kernel's manager that keeps its client, whose channels nbclient leaves open: their heartbeats
-    would reach a later kernel that is given one of these ports."""
+    """A kernel's manager that keeps its client, whose channels nbclient leaves open: their
+    heartbeats would reach a later kernel that is given one of these ports."""
 
     used: AsyncKernelClient | None = None
 
@@ -91,8 +91,8 @@ class Run:
         )
 
     def execute(self) -> None:
-        """Run all cells, saving into `out` alone. Raises NotebookError when a cell fails, the kernel dies,
-        or the notebook was edited meanwhile."""
+        """Run all cells, saving into `out` alone. Raises NotebookError when a cell fails, the
+        kernel dies, or the notebook was edited meanwhile."""
         self.started = time.monotonic()
         shutil.rmtree(self.out, ignore_errors=True)
         (self.out / self.notebook).parent.mkdir(parents=True)
@@ -164,8 +164,8 @@ class Run:
             run_sync(self.manager.signal_kernel)(signal.SIGKILL)
 
     def put_in_place(self) -> None:
-        """Move what was saved to the mode's place, each file in one step. Which calls the notebook made is
-        kept for `make records`, now that it has come to its end."""
+        """Move what was saved to the mode's place, each file in one step. Which calls the notebook
+        made is kept for `make records`, now that it has come to its end."""
         if (self.out / USED).exists():
             used = self.mode.root / "build" / "records" / "used" / f"{self.notebook}.{USED}"
             used.parent.mkdir(parents=True, exist_ok=True)
@@ -188,9 +188,8 @@ def at_work(runs: Sequence[Run]) -> str:
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
     """Run notebooks with these parameters, and put their results in place in the given order.
 
-    Returns those that failed for a reason of their own. Raises NotebookError for any other that fails;
-    it and those after it are as they were.
-    """
+    Returns those that failed for a reason of their own. Raises NotebookError for any other that
+    fails; it and those after it are as they were."""
     runs = [Run(mode, notebook, parameters) for notebook, parameters in wanted.items()]
     halted, left_out = threading.Event(), []
 
@@ -248,8 +247,8 @@ def _explain(error: Exception) -> str:
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
-    """Command line. Exit status: 0 done, 1 a notebook failed or an answer differs, 2 bad request, 130
-    stopped."""
+    """Command line. Exit status: 0 done, 1 a notebook failed or an answer differs, 2 bad request,
+    130 stopped."""
     options = _parser().parse_args(arguments)
     records = {0: "replay", 1: "fresh"}.get(options.ask, "committed")
     mode = Mode(root.resolve(), options.profile, records)
@@ -329,8 +328,8 @@ def _by(about: Path, notebooks: Collection[str]) -> bool:
 def _ask_again(
     mode: Mode, notebooks: Collection[str], share: float, seed: int
 ) -> tuple[list[str], str, bool]:
-    """Lines about the recorded answers that were asked again, the same as part of a sentence, and whether
-    one came out different."""
+    """Lines about the recorded answers that were asked again, the same as part of a sentence, and
+    whether one came out different."""
     _, committed = places()
     total = again.count(committed, notebooks)
     lines: list[str] = []
@@ -354,10 +353,10 @@ def _ask_again(
         call = first.recorded.call
         lines.append(
             f"{len(different):,} recorded answers are NOT what the models say now. The first is a "
-            f"{call.operation} by {call.model} for {first.recorded.notebook}: {call.prompt[-60:]!r} "
-            f"was answered by {again.words(first.recorded.value)!r}, and now by "
-            f"{again.words(first.now)!r} (largest difference {first.difference:.3g}). All are in "
-            f"{file.relative_to(mode.root)}."
+            f"{call.operation} by {call.model} for {first.recorded.notebook}: "
+            f"{call.prompt[-60:]!r} was answered by {again.words(first.recorded.value)!r}, and now "
+            f"by {again.words(first.now)!r} (largest difference {first.difference:.3g}). All are "
+            f"in {file.relative_to(mode.root)}."
         )
     same = len(compared) - len(different)
     asked_now = f", of which {len(compared):,} were asked again and {same:,} came out the same"

@@ -1,8 +1,7 @@
 """Are the recorded answers what the models say? A random sample of them is asked again.
 
-Everything that determines an answer is in its record, so any record can be asked again by itself. The
-sample is drawn by notebook, model and operation: of each, the same share.
-"""
+Everything that determines an answer is in its record, so any record can be asked again by itself.
+The sample is drawn by notebook, model and operation: of each, the same share."""
 
 import gc
 import itertools
@@ -10,7 +9,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,10 +32,10 @@ from factrobust.models.records import (
 from factrobust.models.sentences import MINILM, Encoder
 from factrobust.together.damage import Damage, apply
 
-# Another kind of processor adds the same numbers in another order. With all answers asked again on one
-# without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by at most
-# 0.004 (at t = 0.01, which multiplies what the logits moved by a hundred). A hundredth is above these
-# and still means that a probability is the same to one per cent.
+# Another kind of processor adds the same numbers in another order. With all answers asked again on
+# one without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by
+# at most 0.004 (at t = 0.01, which multiplies what the logits moved by a hundred). A hundredth is
+# above these and still means that a probability is the same to one per cent.
 TOLERANCE = 0.01
 SAME = ("equal", "close", "near tie")
 # Operations that train a network first: one question of them costs as much as all.
@@ -73,10 +72,10 @@ class Compared(NamedTuple):
 def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> list[Recorded]:
     """A random sample of the committed answers in `folder` that these notebooks use.
 
-    Of each notebook, model and operation the same share is drawn, rounded up. An answer that several
-    notebooks use belongs to the first of them. Equal seeds draw the same.
-    """
+    Of each notebook, model and operation the same share is drawn, rounded up. An answer that
+    several notebooks use belongs to the first of them. Equal seeds draw the same."""
     files = read_index(folder)["files"]
+    # 1. Where the answers of each notebook, model and operation are.
     strata: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
     for name, about in files.items():
         [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
@@ -85,6 +84,7 @@ def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> l
             if wanted:
                 stratum = min(wanted), about["model"], about["operation"]
                 strata.setdefault(stratum, []).append((name, row))
+    # 2. Draw.
     generator = np.random.default_rng(seed)
     drawn: dict[str, dict[int, str]] = {}  # file -> row -> notebook
     for (notebook, _, _), places in sorted(strata.items()):
@@ -92,6 +92,7 @@ def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> l
         for i in generator.choice(len(places), size=size, replace=False):
             name, row = places[i]
             drawn.setdefault(name, {})[row] = notebook
+    # 3. Read them.
     found = []
     for name, rows in drawn.items():
         columns = read_columns(folder / name, files[name]["sha256"], COLUMNS)
@@ -103,10 +104,12 @@ def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> l
 
 def count(folder: Path, notebooks: Collection[str]) -> int:
     """How many committed answers these notebooks use."""
-    wanted, total = set(notebooks), 0
+    wanted = set(notebooks)
+    total = 0
     for name, about in read_index(folder)["files"].items():
         [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
-        total += sum(not wanted.isdisjoint(used_by.split("\n")) for used_by in users)
+        for used_by in users:
+            total += not wanted.isdisjoint(used_by.split("\n"))
     return total
 
 
@@ -129,8 +132,8 @@ def name_of(fingerprint: str) -> str:
 
 
 def load(fingerprint: str) -> Model | Encoder:
-    """The model of a fingerprint, such as "sha256:a5fd3b62230aa5ec float32 round 4". ModelError if it
-    cannot be had here."""
+    """The model of a fingerprint, such as "sha256:a5fd3b62230aa5ec float32 round 4". ModelError if
+    it cannot be had here."""
     if fingerprint == Encoder().fingerprint:
         return Encoder()
     identity, dtype, *changed = fingerprint.split()
@@ -162,39 +165,68 @@ def ask_again(
 
     Each model is loaded once. `show` is told every five seconds how far it is.
     """
-    drawn = list(drawn)
-    left_out = {r.call.operation: TRAINED[r.call.operation] for r in drawn if _trained(r)}
-    wanted = [recorded for recorded in drawn if not _trained(recorded)]
+    wanted = []
+    left_out = {}
+    for recorded in drawn:
+        operation = recorded.call.operation
+        if operation in TRAINED:
+            left_out[operation] = TRAINED[operation]
+        else:
+            wanted.append(recorded)
     wanted.sort(key=lambda recorded: recorded.call)
     compared: list[Compared] = []
-    work = sum(map(_work, wanted))
-    done = answering = told = 0.0  # work, seconds without loading, and when that was shown
+    progress = Progress(show, wanted)
     for fingerprint, group in itertools.groupby(wanted, key=lambda recorded: recorded.call.model):
-        records = list(group)
         name = name_of(fingerprint)
         show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
         try:
             model = load(fingerprint)
-            before = time.monotonic()
-            for recorded, now in _asked(model, records):
-                compared.append(Compared(recorded, now, *compare(recorded.value, now)))
-                done += _work(recorded)
-                answering += time.monotonic() - before
-                before = time.monotonic()
-                if answering > told + SHOW_SECONDS:
-                    told = answering
-                    left = _left(answering, done / work)
-                    of = f"{len(compared):,} of {len(wanted):,} answers"
-                    show(f"asking again: {of}, {name}{left}")
+            progress.resume()
+            for recorded, now in _asked(model, list(group)):
+                verdict, difference = compare(recorded.value, now)
+                compared.append(Compared(recorded, now, verdict, difference))
+                progress.advance(recorded, name)
         except ModelError as error:
             left_out[name] = str(error)
         gc.collect()  # before the next one takes its memory
     return compared, left_out
 
 
+class Progress:
+    """Tells `show` every SHOW_SECONDS how many of the `wanted` answers were given, and how long the
+    rest takes. The time to load models is left out of that."""
+
+    def __init__(self, show: Callable[[str], None], wanted: Sequence[Recorded]) -> None:
+        self.show = show
+        self.total = len(wanted)
+        self.work = sum(map(_work, wanted))
+        self.answers = 0
+        self.work_done = 0.0
+        self.seconds = 0.0  # without loading
+        self.shown_at = 0.0  # of these seconds
+        self.resume()
+
+    def resume(self) -> None:
+        """A model is loaded: time counts from now on."""
+        self.last = time.monotonic()
+
+    def advance(self, recorded: Recorded, name: str) -> None:
+        """An answer of the model `name` was given."""
+        now = time.monotonic()
+        self.seconds += now - self.last
+        self.last = now
+        self.answers += 1
+        self.work_done += _work(recorded)
+        if self.seconds <= self.shown_at + SHOW_SECONDS:
+            return
+        self.shown_at = self.seconds
+        left = _left(self.seconds, self.work_done / self.work)
+        self.show(f"asking again: {self.answers:,} of {self.total:,} answers, {name}{left}")
+
+
 def _work(recorded: Recorded) -> float:
-    """About what an answer costs: the model's parameters, and some for each token that has nothing to do
-    with them, times the characters that are read and written."""
+    """About what an answer costs: the model's parameters, and some for each token that has nothing
+    to do with them, times the characters that are read and written."""
     name = names_of_models().get(recorded.call.model.split()[0], "")
     settings = read_settings(FILE).get(name)
     parameters = settings.parameters if settings else 0
@@ -203,28 +235,31 @@ def _work(recorded: Recorded) -> float:
     return (parameters + 2e6) * (len(recorded.call.prompt) + written)
 
 
-def _trained(recorded: Recorded) -> bool:
-    return recorded.call.operation in TRAINED
-
-
 def _asked(model: Model | Encoder, records: list[Recorded]) -> Iterator[tuple[Recorded, Any]]:
     """The records of one model, and what it says now, as a record would hold it."""
     if isinstance(model, Encoder):
-        cosines = model.similarity([json.loads(recorded.call.prompt) for recorded in records])
-        yield from zip(records, cosines.tolist(), strict=True)
+        groups = [json.loads(recorded.call.prompt) for recorded in records]
+        yield from zip(records, model.similarity(groups).tolist(), strict=True)
         return
-    jobs: dict[tuple[str, str], tuple[list[Recorded], list[dict[str, Any]]]] = {}
+    # 1. Calls of one operation with the same settings are one job.
+    jobs: dict[tuple[str, str], Job] = {}
+    records_of: dict[tuple[str, str], list[Recorded]] = {}
     for recorded in records:
-        parameters = json.loads(recorded.call.parameters)
+        settings = json.loads(recorded.call.parameters)
         request = {"prompt": recorded.call.prompt}
-        request |= {key: parameters.pop(key) for key in OF_REQUEST if key in parameters}
-        alike = jobs.setdefault((recorded.call.operation, json.dumps(parameters)), ([], []))
-        alike[0].append(recorded)
-        alike[1].append(request)
-    for (operation, settings), (asked, requests) in jobs.items():
-        for positions, values in model.answer(Job(operation, requests, json.loads(settings))):
+        for name in OF_REQUEST:
+            if name in settings:
+                request[name] = settings.pop(name)
+        operation = recorded.call.operation
+        key = operation, json.dumps(settings)
+        job = jobs.setdefault(key, Job(operation, [], settings))
+        job.requests.append(request)
+        records_of.setdefault(key, []).append(recorded)
+    # 2. Ask.
+    for key, job in jobs.items():
+        for positions, values in model.answer(job):
             for position, value in zip(positions, values, strict=True):
-                yield asked[position], decode(encode(to_record(value)))
+                yield records_of[key][position], decode(encode(to_record(value)))
 
 
 # -- comparing -------------------------------------------------------------------------------------
@@ -256,39 +291,48 @@ def _numbers_of_tops(value: Any) -> Any:
 
 def _gap(recorded: Any, now: Any) -> float:
     """The largest difference of two floats in nested values; infinite if anything else differs."""
+    if recorded == now:
+        return 0.0
     if isinstance(recorded, float) and isinstance(now, float):
-        return 0.0 if recorded == now else abs(recorded - now)
+        return abs(recorded - now)
     if isinstance(recorded, dict) and isinstance(now, dict) and recorded.keys() == now.keys():
-        return max((_gap(recorded[key], now[key]) for key in recorded), default=0.0)
-    if isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
-        return max(map(_gap, recorded, now), default=0.0)
-    return 0.0 if recorded == now else math.inf
+        gaps = [_gap(recorded[key], now[key]) for key in recorded]
+    elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
+        gaps = list(map(_gap, recorded, now))
+    else:
+        return math.inf
+    return max(gaps, default=0.0)
 
 
 def _near_tie(recorded: Any, now: Any) -> bool:
+    """Whether two greedy answers first differ where the record has both words as equally likely."""
     if not (isinstance(recorded, dict) and isinstance(now, dict)):
         return False
+    alternatives = recorded.get("top_logprobs") or []
+    alternatives_now = now.get("top_logprobs")
     pairs = zip(recorded["token_ids"], now["token_ids"], strict=False)
-    place = next((i for i, (old, new) in enumerate(pairs) if old != new), None)
-    tops = recorded.get("top_logprobs") or []
-    if place is None or place >= len(tops) or not now.get("top_logprobs"):
+    different = [place for place, (old, new) in enumerate(pairs) if old != new]
+    if not different or different[0] >= len(alternatives) or not alternatives_now:
         return False
-    before = dict(tops[place])
-    said = now["top_logprobs"][place][0][0]
-    likeliest = tops[place][0][1]
-    return said in before and likeliest - before[said] <= TOLERANCE
+    place = different[0]
+    logprobs = dict(alternatives[place])
+    word_now = alternatives_now[place][0][0]
+    likeliest = alternatives[place][0][1]
+    return word_now in logprobs and likeliest - logprobs[word_now] <= TOLERANCE
 
 
 def compare_stores(folder: Path, asked: Records, notebooks: Collection[str]) -> list[Compared]:
     """Every committed answer that these notebooks use and that `asked` holds, too, compared."""
+    every = draw(folder, 1.0, 0, notebooks)
+    wanted = [recorded for recorded in every if recorded.call.operation not in TRAINED]
     found = []
-    everything = [r for r in draw(folder, 1.0, 0, notebooks) if not _trained(r)]
-    for low in range(0, len(everything), AT_ONCE):
-        batch = everything[low : low + AT_ONCE]
+    for start in range(0, len(wanted), AT_ONCE):
+        batch = wanted[start : start + AT_ONCE]
         values = asked.get([recorded.call for recorded in batch])
         for recorded, now in zip(batch, values, strict=True):
             if now is not None:
-                found.append(Compared(recorded, now, *compare(recorded.value, now)))
+                verdict, difference = compare(recorded.value, now)
+                found.append(Compared(recorded, now, verdict, difference))
     return found
 
 
@@ -301,22 +345,22 @@ def summary(compared: list[Compared], total: int) -> list[str]:
     same = sum(counts[verdict] for verdict in SAME)
     largest = max((each.difference for each in compared if each.verdict == "close"), default=0.0)
     lines = [
-        f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the same: "
-        f"{counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "
+        f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the "
+        f"same: {counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "
         f"log-probability (the largest difference is {largest:.2g}), {counts['near tie']:,} near "
         "ties that rounding turned."
     ]
     if same == len(compared) < total and compared:
         lines.append(
-            f"Had {detectable(len(compared), total):,} recorded answers been wrong, this sample would "
-            "have shown one with a probability of 95%."
+            f"Had {detectable(len(compared), total):,} recorded answers been wrong, this sample "
+            "would have shown one with a probability of 95%."
         )
     return lines
 
 
 def detectable(drawn: int, total: int) -> int:
-    """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability of
-    at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
+    """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability
+    of at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
     return math.ceil(math.log(0.05) / math.log(1 - drawn / total))
 
 
@@ -341,10 +385,16 @@ def save(compared: list[Compared], file: Path) -> None:
     for each in compared:
         if each.verdict in ("equal", "close"):
             continue
-        call = each.recorded.call._asdict()
-        said = {"recorded": encode(each.recorded.value), "now": encode(each.now)}
-        about = {"notebook": each.recorded.notebook, "verdict": each.verdict}
-        rows.append({**about, "difference": each.difference, **call, **said})
+        rows.append(
+            {
+                "notebook": each.recorded.notebook,
+                "verdict": each.verdict,
+                "difference": each.difference,
+                **each.recorded.call._asdict(),
+                "recorded": encode(each.recorded.value),
+                "now": encode(each.now),
+            }
+        )
     columns = ["notebook", "verdict", "difference", *Call._fields, "recorded", "now"]
     file.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(rows, columns=columns).to_csv(file, index=False, lineterminator="\n")

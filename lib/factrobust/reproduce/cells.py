@@ -10,7 +10,8 @@ ENGINE = "telling"
 
 
 class TellingEngine(NBClientEngine):
-    """papermill's own engine; `show` is called with "cell 3 of 12, The dose" as each code cell begins."""
+    """papermill's own engine; `show` is called with "cell 3 of 12, The dose" as each code cell
+    begins."""
 
     @classmethod
     def execute_managed_notebook(

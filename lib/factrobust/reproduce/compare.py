@@ -1,7 +1,7 @@
 """What moved: two versions of a table, of all tables; the working tree and what git holds of it.
 
-A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay of
-the committed records is compared with git's copy: what is staged, or else what was committed.
+A run rewrites figures/ and notebooks/ in place, and another processor rounds otherwise. So a replay
+of the committed records is compared with git's copy: what is staged, or else what was committed.
 """
 
 import csv
@@ -11,7 +11,6 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
-from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +18,8 @@ RTOL = 1e-6
 ATOL = 1e-9  # below this, floats count as zero
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?!\w)")
 ROUNDING = 0.01  # relative; what was seen of other processors stays below
-FOLDERS, ENDINGS = ("figures", "notebooks"), (".csv", ".json", ".ipynb")
+FOLDERS = ("figures", "notebooks")
+ENDINGS = (".csv", ".json", ".ipynb")
 REMEDY = "Work in a clone of the repository, made with git."
 SHOWN = 8  # lines of a list before "and 5 more"
 
@@ -42,33 +42,42 @@ class Comparison(NamedTuple):
 
 
 def compare_tables(new: str, old: str) -> Comparison:
-    """Compare two CSV texts with a header line cell by cell; other columns or numbers of rows end it."""
-    (header, *now), (old_header, *was) = (csv.reader(io.StringIO(text)) for text in (new, old))
+    """Compare two CSV texts with a header line cell by cell; other columns or numbers of rows end
+    it."""
+    header, *rows = csv.reader(io.StringIO(new))
+    old_header, *old_rows = csv.reader(io.StringIO(old))
     if header != old_header:
         return Comparison(0, [], [f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
-    if len(now) != len(was):
-        return Comparison(0, [], [f"rows: {len(was)} -> {len(now)}"])
-    numbers = sum(bool(NUMBER.fullmatch(cell)) for row in was for cell in row)
-    result = Comparison(numbers, [], [])
-    cells = product(range(1, len(was) + 1), header)
-    for (row, column), a, b in zip(cells, chain(*was), chain(*now), strict=True):
-        if a == b:
-            continue
-        place = f"row {row}, column {column}: "
-        if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b)):
-            result.others.append(f"{place}{a!r} -> {b!r}")
-        elif not close(b, a):
-            x, y = float(a), float(b)
-            move = abs(y - x) / abs(x) if x else math.inf
-            result.moves.append((move, f"{place}{x:.6g} -> {y:.6g} ({move:.2g} relative)"))
-    return result
+    if len(rows) != len(old_rows):
+        return Comparison(0, [], [f"rows: {len(old_rows)} -> {len(rows)}"])
+    numbers = 0
+    moves: list[tuple[float, str]] = []
+    others: list[str] = []
+    for number, (row, old_row) in enumerate(zip(rows, old_rows, strict=True), start=1):
+        for column, cell, old_cell in zip(header, row, old_row, strict=True):
+            was_number = NUMBER.fullmatch(old_cell)
+            numbers += bool(was_number)
+            if cell == old_cell:
+                continue
+            place = f"row {number}, column {column}: "
+            if not was_number or not NUMBER.fullmatch(cell):
+                others.append(f"{place}{old_cell!r} -> {cell!r}")
+            elif not close(cell, old_cell):
+                before = float(old_cell)
+                now = float(cell)
+                move = abs(now - before) / abs(before) if before else math.inf
+                moves.append((move, f"{place}{before:.6g} -> {now:.6g} ({move:.2g} relative)"))
+    return Comparison(numbers, moves, others)
 
 
 def present(root: Path) -> dict[str, str]:
     """The texts in FOLDERS with one of ENDINGS as they are now, by path relative to the root."""
-    paths = (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.*")))
-    texts = {p.relative_to(root).as_posix(): p for p in paths if p.suffix in ENDINGS}
-    return {name: path.read_text("utf-8") for name, path in texts.items()}
+    texts = {}
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.*")):
+            if path.suffix in ENDINGS:
+                texts[path.relative_to(root).as_posix()] = path.read_text("utf-8")
+    return texts
 
 
 class NotHeldError(RuntimeError):
@@ -76,8 +85,8 @@ class NotHeldError(RuntimeError):
 
 
 def held_by_git(root: Path) -> dict[str, str]:
-    """The same as git would commit them now. NotHeldError without git, outside of a clone, where git
-    does not trust the folder's owner, or where a folder is not in it."""
+    """The same as git would commit them now. NotHeldError without git, outside of a clone, where
+    git does not trust the folder's owner, or where a folder is not in it."""
     git = ["git", "-C", str(root)]
     try:
         tree = _output([*git, "write-tree"]).decode().strip()
@@ -85,13 +94,20 @@ def held_by_git(root: Path) -> dict[str, str]:
     except FileNotFoundError:
         raise NotHeldError(f"Nothing is compared: git is not installed. {REMEDY}") from None
     except subprocess.CalledProcessError as error:
-        [reason, *_] = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
-        owner = f"git config --global --add safe.directory '{root}'"
-        remedy = f"Let git read this folder: {owner}." if "dubious" in reason else REMEDY
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[0] if lines else "no reason"
+        remedy = REMEDY
+        if "dubious" in reason:
+            trust = f"git config --global --add safe.directory '{root}'"
+            remedy = f"Let git read this folder: {trust}."
         raise NotHeldError(f"Nothing is compared: git says {reason!r}. {remedy}") from None
+    texts = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        named = {f.name: files.extractfile(f) for f in files if f.name.endswith(ENDINGS)}
-        return {name: file.read().decode() for name, file in named.items() if file}
+        for member in files:
+            content = files.extractfile(member)  # None for a folder
+            if content and member.name.endswith(ENDINGS):
+                texts[member.name] = content.read().decode()
+    return texts
 
 
 def _output(command: list[str]) -> bytes:
@@ -99,19 +115,32 @@ def _output(command: list[str]) -> bytes:
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What a reader should know of the differences between the tables of two versions of `present`."""
-    both = sorted(path for path in old.keys() & new.keys() if path.endswith(".csv"))
-    tables = {path: compare_tables(new[path], old[path]) for path in both}
-    moves = [(*move, path) for path, table in tables.items() for move in table.moves]
+    """What a reader should know of the differences between the tables of two versions of
+    `present`."""
+    # 1. Compare.
+    tables = {}
+    for path in sorted(old.keys() & new.keys()):
+        if path.endswith(".csv"):
+            tables[path] = compare_tables(new[path], old[path])
     numbers = sum(table.numbers for table in tables.values())
-    end = "; the largest moves:" if moves else "."
-    moved = f"{len(moves) or 'No'} number{'s' * (len(moves) > 1)} moved by more than {RTOL:g}"
+    moves = []
+    for path, table in tables.items():
+        moves += [(move, place, path) for move, place in table.moves]
+    moves.sort(reverse=True)
+    # 2. Tell.
     lines = [f"Compared with what git holds: {numbers:,} numbers in {len(tables)} tables."]
-    lines += [f"{moved} (relative){end}"]
-    lines += _first([f"  {path}: {place}" for _, place, path in sorted(moves, reverse=True)])
-    lines += [meaning(max(move for move, *_ in moves))] if moves else []
-    others = {path: table.others[0] for path, table in tables.items() if table.others}
-    return lines + _first([f"Changed in {path}, {what}" for path, what in others.items()])
+    if moves:
+        count = f"{len(moves)} number{'s' if len(moves) > 1 else ''}"
+        lines.append(f"{count} moved by more than {RTOL:g} (relative); the largest moves:")
+        lines += _first([f"  {path}: {place}" for _, place, path in moves])
+        lines.append(meaning(moves[0][0]))
+    else:
+        lines.append(f"No number moved by more than {RTOL:g} (relative).")
+    others = []
+    for path, table in tables.items():
+        if table.others:
+            others.append(f"Changed in {path}, {table.others[0]}")
+    return lines + _first(others)
 
 
 def moved(old: Mapping[str, str], new: Mapping[str, str]) -> str:
@@ -132,11 +161,12 @@ def meaning(largest: float) -> str:
         )
     return (
         f"Moves above {ROUNDING:g} are no fault where a number near zero, or a count of few cases "
-        "that stand at a threshold, is rounded otherwise by another processor; all others come from "
-        "a change of code, data or versions."
+        "that stand at a threshold, is rounded otherwise by another processor; all others come "
+        "from a change of code, data or versions."
     )
 
 
 def _first(lines: list[str]) -> list[str]:
-    more = [f"... and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    return lines[:SHOWN] + more
+    if len(lines) <= SHOWN:
+        return lines
+    return [*lines[:SHOWN], f"... and {len(lines) - SHOWN} more"]

@@ -1,8 +1,8 @@
 """Kernels that are forks of one process, which has imported what every notebook imports.
 
-Imports took a third of a replay; where models run, theirs take eight seconds. A fork has them at once, and shares their memory. Only libraries of
-others are imported before, so that what a notebook reads is noted as its own.
-"""
+Imports took a third of a replay; where models run, theirs take eight seconds. A fork has them at
+once, and shares their memory. Only libraries of others are imported before, so that what a notebook
+reads is noted as its own."""
 
 import gc
 import json
@@ -23,7 +23,8 @@ SERVER = [sys.executable, "-m", __name__]
 
 def use(env: dict[str, str]) -> None:
     """From here on this process forks its kernels, and the server begins to import. Only on Linux:
-    Apple's own libraries cannot be forked. `env` holds what libraries read while they are imported."""
+    Apple's own libraries cannot be forked. `env` holds what libraries read while they are
+    imported."""
     if sys.platform == "linux":
         Forked.serve(env)
         factory = KernelProvisionerFactory.instance()
@@ -60,7 +61,8 @@ class Forked(LocalProvisioner):
 
 
 class Fork:
-    """What jupyter_client wants of a process that it did not start itself. Its exit status is not known."""
+    """What jupyter_client wants of a process that it did not start itself. Its exit status is not
+    known."""
 
     stdin = stdout = stderr = None
 
@@ -82,8 +84,8 @@ class Fork:
 
 
 def main() -> None:
-    """Fork a kernel for each line that is read, a JSON list of its arguments, folder and environment, and
-    print its process. Ends with its input."""
+    """Fork a kernel for each line that is read, a JSON list of its arguments, folder and
+    environment, and print its process. Ends with its input."""
     import matplotlib.backends.backend_pdf  # noqa: F401
     import matplotlib_inline.backend_inline  # noqa: F401
     import pandas.io.formats.style  # noqa: F401

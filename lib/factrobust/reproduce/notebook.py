@@ -39,10 +39,9 @@ def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
     """Environment of a kernel: the same under `make reproduce`, nbval and on any machine.
 
     The library reads FACTROBUST_OUT (absolute folder that stands in for the root when figures and
-    tables are saved), FACTROBUST_RECORDS (`Mode.records`), FACTROBUST_USED (a file for the keys of the
-    calls that the notebook makes, or empty), FACTROBUST_NOTEBOOK (path relative to the root) and
-    FACTROBUST_CLUSTER (a scheduler's address, or empty).
-    """
+    tables are saved), FACTROBUST_RECORDS (`Mode.records`), FACTROBUST_USED (a file for the keys of
+    the calls that the notebook makes, or empty), FACTROBUST_NOTEBOOK (path relative to the root)
+    and FACTROBUST_CLUSTER (a scheduler's address, or empty)."""
     settings = mode.root / "build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
     settings.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(settings, IPYTHON.encode())
@@ -68,8 +67,9 @@ def kernel_environment(mode: Mode, notebook: str, out: Path) -> dict[str, str]:
 
 
 def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> NotebookNode:
-    """Bring a notebook into its canonical form, in place, and return it: without most metadata, without
-    the cell of injected parameters (unless `keep_injected`), with execution counts that rise from 1."""
+    """Bring a notebook into its canonical form, in place, and return it: without most metadata,
+    without the cell of injected parameters (unless `keep_injected`), with execution counts that
+    rise from 1."""
     notebook.metadata = NotebookNode(kernelspec=dict(KERNEL), language_info={"name": "python"})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     if not keep_injected:
@@ -90,8 +90,9 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 
 
 def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """A cell's outputs without what differs between two equal runs: stderr, metadata but a picture's
-    size, random ids and addresses, all of a traceback but the error itself. Chunks of one stream are merged."""
+    """A cell's outputs without what differs between two equal runs: stderr, metadata but a
+    picture's size, random ids and addresses, all of a traceback but the error itself. Chunks of one
+    stream are merged."""
     cleaned: list[NotebookNode] = []
     for output in outputs:
         output = NotebookNode(output)

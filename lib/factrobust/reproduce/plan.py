@@ -3,16 +3,15 @@
     python -m factrobust.reproduce.plan --profile paper --tflops 200
 
 data/records/calls.csv counts the calls of the laptop profile, each in the first notebook that makes
-it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part, or
-else its first; and with the dates that are asked of a fact. A model that did not run on the laptop gets
-the mean of those that did.
-"""
+it. Here a notebook's calls grow with one of its numbers n_...: the first that is new in its part,
+or else its first; and with the dates that are asked of a fact. A model that did not run on the
+laptop gets the mean of those that did."""
 
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from tabulate import tabulate
@@ -23,9 +22,15 @@ from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
 NUMBERS = ["calls", "characters", "written"]  # columns of calls.csv that grow
+HEADERS = ["part", "model", "calls", "M tokens", "GB memory", "hours"]
 # What the papers' data hold: a larger number in a profile means all of it. Dates: a fact's mean.
-ALL = {"n_questions": 29_288, "n_facts": 14_267, "n_objects": 47.6}
-ALL |= {"n_correct": 8.83, "n_incorrect": 27.8}
+ALL = {
+    "n_questions": 29_288,
+    "n_facts": 14_267,
+    "n_objects": 47.6,
+    "n_correct": 8.83,
+    "n_incorrect": 27.8,
+}
 NEED_TOKEN_IDS = r"/(?:4\.|5\.5|5\.6)"  # notebooks
 CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -35,35 +40,48 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 
 
 def recorded() -> pd.DataFrame:
-    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation, of
-    models that have a line in data/models.csv."""
-    names = {line.sha256[:16]: name for name, line in read_settings(FILE).items() if line.sha256}
+    """The calls of the laptop profile, with the models' names: a row a notebook, model, operation,
+    of models that have a line in data/models.csv."""
+    names = {}
+    for name, line in read_settings(FILE).items():
+        if line.sha256:
+            names[line.sha256[:16]] = name
     calls = pd.read_csv(DATA / "records" / "calls.csv")
     digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
-    return calls.assign(model=digests.map(names)).dropna().astype(dict.fromkeys(NUMBERS, float))
+    calls["model"] = digests.map(names)
+    return calls.dropna().astype(dict.fromkeys(NUMBERS, float))
 
 
 def collect(root: Path, profile: str) -> pd.DataFrame:
-    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as `parameters`."""
-    calls, found = recorded(), []
-    seen: set[tuple[str, str]] = set()
+    """The calls of a profile: the columns of `recorded`, and `part`; ProfileError as
+    `parameters`."""
+    calls = recorded()
+    found = []
+    seen: set[tuple[str, str]] = set()  # parts, and their numbers so far
     for notebook, overrides in parameters(root, profile).items():
         usual = declared_parameters(root / notebook)
-        values, part = usual | overrides, notebook.split("/")[1].removesuffix(".ipynb")
+        values = usual | overrides
+        part = notebook.split("/")[1].removesuffix(".ipynb")
         rows = calls[calls["notebook"] == notebook].assign(part=part)
         if rows.empty:
             continue
+        # 1. Other models.
         if "models" in overrides:
-            own = rows["model"].isin(usual["models"])
-            asked = [_asked(rows[own], usual["models"], model) for model in values["models"]]
-            rows = pd.concat([*asked, rows[~own]])
+            among_usual = rows["model"].isin(usual["models"])
+            tables = [rows[~among_usual]]
+            for model in values["models"]:
+                tables.append(_asked(rows[among_usual], usual["models"], model))
+            rows = pd.concat(tables)
+        # 2. Further models, which a profile may leave out.
         lists = [key for key, value in usual.items() if isinstance(value, list) and key != "models"]
         left_out = [name for key in lists for name in usual[key] if name not in values[key]]
         rows = rows[~rows["model"].isin(left_out) | rows["model"].isin(values.get("models", []))]
+        # 3. More questions: of a notebook's numbers the first that is new in its part.
         counts = [key for key in usual if key.startswith("n_")]
         new = [key for key in counts if (part, key) not in seen]
         seen |= {(part, key) for key in counts}
-        for key in [*new, *counts][:1]:
+        if counts:
+            key = new[0] if new else counts[0]
             rows[NUMBERS] *= _size(values, key) / _size(usual, key)
         found.append(rows)
     return pd.concat(found)
@@ -71,11 +89,23 @@ def collect(root: Path, profile: str) -> pd.DataFrame:
 
 def _size(values: Mapping[str, Any], key: str) -> float:
     """What the calls of a notebook with these parameters grow with: the number `key`, and dates."""
-    held = {name: min(value, ALL[name]) for name, value in values.items() if name in ALL}
-    dates = held["n_correct"] + 2 * held["n_incorrect"] if "n_correct" in held else 1
     if key == "n_objects" and values.get("questions") == "world":
         return float(values[key]) * 4 / 100  # of its 4 base questions; the embedded data have 100
-    return float(held.get(key, values[key]) * dates)
+    held = {}
+    for name, value in values.items():
+        if name in ALL:
+            held[name] = min(value, ALL[name])
+    size = float(held.get(key, values[key]))
+    if "n_correct" in held:
+        size *= held["n_correct"] + 2 * held["n_incorrect"]
+    return size
+
+
+class Cost(NamedTuple):
+    """GB of memory, and hours on one device."""
+
+    memory: float
+    hours: float
 
 
 def _asked(
@@ -95,22 +125,24 @@ def _asked(
     return means[~lacking].assign(model=endpoint.name)
 
 
-def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) -> list[float]:
-    """GB of memory, and hours on one device, of rows of calls.
+def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) -> Cost:
+    """What rows of calls cost.
 
     Memory holds the weights, and keys and values of a batch. Every token takes two operations a
-    parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched, and
-    Python needs a millisecond a layer. The slower of the two counts.
-    """
+    parameter. Every batch, and every token of its answers, takes a pass: the weights are fetched,
+    and Python needs a millisecond a layer. The slower of the two counts."""
     bytes_each = BYTES[model.dtype]
     weights = model.parameters * bytes_each
-    keys = 2 * model.layers * model.key_value_heads * model.head_size * bytes_each
-    read, written = calls["characters"] / CHARACTERS_A_TOKEN, calls["written"]
-    arithmetic = 2 * model.parameters * (read + written) / (tflops * 1e12)
+    keys_of_token = 2 * model.layers * model.key_value_heads * model.head_size * bytes_each
+    memory = weights + keys_of_token * model.tokens_per_batch
+
+    read = calls["characters"] / CHARACTERS_A_TOKEN
+    written = calls["written"]
+    computing = 2 * model.parameters * (read + written) / (tflops * 1e12)
     passes = (read + written * read / calls["calls"]) / model.tokens_per_batch
-    fetching = passes * max(weights / (bandwidth * 1e9), model.layers * 1e-3)
-    hours = arithmetic.clip(lower=fetching).sum() / 3600
-    return [(weights + keys * model.tokens_per_batch) / 1e9, float(hours)]
+    of_pass = max(weights / (bandwidth * 1e9), model.layers * 1e-3)
+    seconds = computing.clip(lower=passes * of_pass).sum()
+    return Cost(memory / 1e9, float(seconds / 3600))
 
 
 def as_table(calls: pd.DataFrame, tflops: float, bandwidth: float) -> str:
@@ -118,38 +150,49 @@ def as_table(calls: pd.DataFrame, tflops: float, bandwidth: float) -> str:
     rows: list[list[Any]] = []
     for (part, name), asked in calls.groupby(["part", "model"]):
         tokens = asked["characters"].sum() / CHARACTERS_A_TOKEN + asked["written"].sum()
+        row = [part, name, asked["calls"].sum(), tokens / 1e6]
         model = settings_of(str(name))
-        costs = cost(asked, model, tflops, bandwidth) if model and model.sized else [None, None]
-        rows.append([part, name, asked["calls"].sum(), tokens / 1e6, *costs])
-    sums = [sum(row[i] or 0 for row in rows) for i in (2, 3, 5)]
-    rows.append(["all", "", *sums[:2], "", sums[2]])
-    headers = ["part", "model", "calls", "M tokens", "GB memory", "hours"]
-    digits = ("", "", ",.0f", ",.2f", ".1f", ".2g")
-    look: dict[str, Any] = {"numalign": "right", "missingval": "unknown"}
-    return tabulate(rows, headers, "plain", floatfmt=digits, **look)
+        if model and model.sized:
+            row += cost(asked, model, tflops, bandwidth)
+        else:
+            row += [None, None]
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=HEADERS)
+    sums = table[["calls", "M tokens", "hours"]].sum()
+    rows.append(["all", "", sums["calls"], sums["M tokens"], "", sums["hours"]])
+    return tabulate(
+        rows,
+        HEADERS,
+        "plain",
+        floatfmt=("", "", ",.0f", ",.2f", ".1f", ".2g"),
+        numalign="right",
+        missingval="unknown",
+    )
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0, or 2 for a bad request."""
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
     parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
     parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
     options = parser.parse_args(arguments)
-    usual = CPU if options.profile in (LAPTOP, "smoke") else GPU
-    tflops, bandwidth = options.tflops or usual[0], options.bandwidth or usual[1]
+    usual_tflops, usual_bandwidth = CPU if options.profile in (LAPTOP, "smoke") else GPU
+    tflops = options.tflops or usual_tflops
+    bandwidth = options.bandwidth or usual_bandwidth
     try:
         table = as_table(collect(root, options.profile), tflops, bandwidth)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"What the profile {options.profile} asks: an order of magnitude, from the laptop's calls.\n\n"
-        f"{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a second, achieved "
-        "(--tflops, --bandwidth). Memory and hours are unknown for an endpoint, whose calls are its "
-        "requests, and for a model without a complete line in data/models.csv. Sentence encoders do "
-        "not count."
+        f"What the profile {options.profile} asks: an order of magnitude, from the laptop's "
+        f"calls.\n\n{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a "
+        "second, achieved (--tflops, --bandwidth). Memory and hours are unknown for an endpoint, "
+        "whose calls are its requests, and for a model without a complete line in data/models.csv. "
+        "Sentence encoders do not count."
     )
     return 0
 

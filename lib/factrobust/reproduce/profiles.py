@@ -44,9 +44,9 @@ class Mode:
     The laptop profile runs with the notebooks' own parameters and replaces the committed notebooks,
     figures and tables; every other profile writes to build/<profile>/.
 
-    `records` says where answers come from, as `models.records.open_records` reads it: "committed" (a
-    missing one is asked of the model), "fresh" (all are asked again), "replay" (none may be missing).
-    """
+    `records` says where answers come from, as `models.records.open_records` reads it: "committed"
+    (a missing one is asked of the model), "fresh" (all are asked again), "replay" (none may be
+    missing)."""
 
     root: Path
     profile: str = LAPTOP
@@ -62,17 +62,28 @@ class Mode:
 def find_notebooks(root: Path, only: str = "*") -> list[str]:
     """Paths, relative to the root, of the notebooks in the order in which they run.
 
-    `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob over
-    whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a reader.
-    """
-    paths = [path.relative_to(root) for path in (root / "notebooks").glob("**/*.ipynb")]
-    hidden = (p for p in paths if any(part.startswith(".") or part in NOT_RUN for part in p.parts))
-    shown = sorted({p.as_posix() for p in paths} - {p.as_posix() for p in hidden})
-    globs = [only, f"{only}*.ipynb", f"*/{only}-*", f"*/{only}/*", f"*/{only}.ipynb", f"*/{only}"]
-    found = [name for name in shown if any(fnmatchcase(name, glob) for glob in globs)]
-    if shown and not found:
-        names = [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in shown]
-        raise ProfileError(f"No notebook is called {only!r}: there are {', '.join(names)}.")
+    `only` is a section ("1.2"), a folder ("1-decoding"), a part ("1"), a notebook's name or a glob
+    over whole paths ("notebooks/1-*"). ProfileError if it names none. Those of NOT_RUN wait for a
+    reader."""
+    names = []
+    for file in (root / "notebooks").glob("**/*.ipynb"):
+        path = file.relative_to(root)
+        hidden = any(part.startswith(".") or part in NOT_RUN for part in path.parts)
+        if not hidden:
+            names.append(path.as_posix())
+    names.sort()
+    patterns = [
+        only,
+        f"{only}*.ipynb",
+        f"*/{only}-*",
+        f"*/{only}/*",
+        f"*/{only}.ipynb",
+        f"*/{only}",
+    ]
+    found = [name for name in names if any(fnmatchcase(name, glob) for glob in patterns)]
+    if names and not found:
+        known = [name.removeprefix("notebooks/").removesuffix(".ipynb") for name in names]
+        raise ProfileError(f"No notebook is called {only!r}: there are {', '.join(known)}.")
     return found
 
 
@@ -110,7 +121,8 @@ def declared_parameters(notebook: Path) -> dict[str, Any]:
     except (SyntaxError, ValueError) as error:
         raise ProfileError(
             f"{notebook}: the cell tagged 'parameters' cannot be read ({error}): leave only "
-            "assignments of literals there, such as `n: int = 5`, so that a profile can override them."
+            "assignments of literals there, such as `n: int = 5`, so that a profile can override "
+            "them."
         ) from error
 
 
