@@ -1,6 +1,6 @@
-"""Five pages that move, each a single file that opens without a network, of data/teaching/.
+"""Five pages that move, each a single file that opens without a network, of data/teaching/ and figures/.
 
-python book/explorables.py FOLDER     # writes temperature.html, years.html, wordings.html, ...
+python book/explorables.py FOLDER     # writes dial.html, cube.html, wordings.html, ...
 
 A page in explorables/ is its text, controls and figure; common.js draws, common.css is the look. Only
 the standard library is needed, so that `make book` and `make read` can make them.
@@ -16,12 +16,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data" / "teaching"
-NEVER = 99.0  # stands for infinity in the tables
+PUBLISHED = HERE.parent / "data" / "published"
+FIGURES = HERE.parent / "figures"  # as the notebooks wrote their data
 Row = dict[str, str]
 
 
-def read(name: str) -> list[Row]:
-    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+def read(name: str, folder: Path = DATA) -> list[Row]:
+    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -36,35 +37,30 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]
     return found
 
 
-def temperature() -> list[dict[str, Any]]:
-    """Known facts: question, text of the answer, t_b (None: never), curve of [temperature, log P]."""
-    curves = grouped(read("curves"), "model", "fact_id")
+def dial() -> list[dict[str, Any]]:
+    """Mean FRS (d = 1): ours at each sharpness s, and the paper's models as they are."""
+    ours = read("1-decoding/figure-dial", FIGURES)
+    paper = read("1-decoding-table-1", PUBLISHED)
     return [
-        {"model": row["model"], "question": row["question"], "text": row["text"],
-         "t_b": None if float(row["t_b"]) >= NEVER else float(row["t_b"]),
-         "curve": [[float(at["temperature"]), float(at["logprob"])] for at in curves[key]]}
-        for row in read("answers")
-        if (key := (row["model"], row["fact_id"])) in curves and row["t_b"]
-    ]  # fmt: skip
+        {
+            "whose": whose,
+            "model": row["model"],
+            "s": float(row.get("s", 1)),
+            "frs": float(row["frs"]),
+        }
+        for whose, rows in (("ours", ours), ("paper", paper))
+        for row in rows
+        if row["d"] == "1"
+    ]
 
 
-def years() -> list[dict[str, Any]]:
-    """Dated facts: years in order and log P at each, without those in which the fact began or ended; the
-    place of the first true one and their number k."""
-    found = []
-    for (model, _), rows in grouped(read("years"), "model", "fact_id").items():
-        dated = sorted(
-            (r for r in rows if r["label"] != "transitional"), key=lambda r: int(r["year"])
-        )
-        true = [row["label"] == "correct" for row in dated]
-        if len(dated) - sum(true) >= 3 and not (true[0] or true[-1]):
-            about = {name: dated[0][name] for name in ("subject", "object", "relation")}
-            about["relation"] = about["relation"].replace("_", " ")
-            times = {"years": [int(row["year"]) for row in dated]}
-            logs = {"logprobs": [float(row["logprob"]) for row in dated]}
-            place = {"first": true.index(True), "k": sum(true)}
-            found.append({"model": model} | about | times | logs | place)
-    return found
+def cube() -> list[dict[str, Any]]:
+    """What a right date adds to a right name, in nats: four parts of each model, with intervals."""
+    return [
+        {"model": row["model"], "effect": row["effect"], "n": int(row["n"])}
+        | {name: float(row[name]) for name in ("mean", "low", "high")}
+        for row in read("2-time/figure-cube", FIGURES)
+    ]
 
 
 def wordings() -> list[dict[str, Any]]:
@@ -98,7 +94,7 @@ def exposure() -> list[dict[str, Any]]:
 
 
 PAGES: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    page.__name__: page for page in (temperature, years, wordings, context, exposure)
+    page.__name__: page for page in (dial, cube, wordings, context, exposure)
 }
 
 

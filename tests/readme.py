@@ -3,6 +3,7 @@
 `python tests/readme.py` rewrites them; a test says whether they are up to date.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -10,14 +11,19 @@ import pandas as pd
 
 from factrobust import paths
 
+PUBLISHED = paths.DATA / "published"
 PAGES = ("README.md", "notebooks/results.md", "profiles/README.md")
 # A block a part, "1 decoding": what stands around it is written by hand.
 BLOCK = re.compile(
     r"(<!-- results ([^:]+): python tests/readme.py -->\n).*?(<!-- /results -->)", re.S
 )
+# The map of the papers' tables and figures, of data/published/artifacts.csv.
+MAP = re.compile(r"(<!-- artifacts: python tests/readme.py -->\n).*?(<!-- /artifacts -->)", re.S)
 # What `make diff` prints, of the same two models as in 6.5.
 DIFF = re.compile(r"(<!-- diff: python tests/readme.py -->\n).*?(<!-- /diff -->)", re.S)
 NUMBERS = ["mean", "low", "high", "n"]
+# What some tables call the estimate before its interval.
+MEANS = {"share": "mean", "half_effect": "mean", "r": "mean"}
 # What is quoted: its part and its words, the table under figures/, and the rows of it that are
 # meant.
 QUOTED = """
@@ -86,7 +92,7 @@ def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
 
 def _cells(file: Path, where: str) -> dict[str, tuple[str, int]]:
     """Mean with interval, and n, of each model in the rows of a table that are meant."""
-    table = pd.read_csv(file).rename(columns={"share": "mean", "half_effect": "mean"})
+    table = pd.read_csv(file).rename(columns=MEANS)
     # Some tables have a column a model and number ("gemma mean"), the others a row a model.
     models = [c.removesuffix(" mean") for c in map(str, table.columns) if c.endswith(" mean")]
     parts = [
@@ -101,6 +107,52 @@ def _cells(file: Path, where: str) -> dict[str, tuple[str, int]]:
     return told
 
 
+def artifacts() -> pd.DataFrame:
+    """Every table and figure of the four papers; data/README.md has the columns."""
+    return pd.read_csv(PUBLISHED / "artifacts.csv", keep_default_na=False)
+
+
+def mapped(figures: Path) -> str:
+    """The map of the papers' tables and figures, with the notebook that makes each of ours."""
+    lines = ["| paper | what it shows | here | note | theirs | Gemma |", "| --- " * 6 + "|"]
+    for row in artifacts().itertuples(index=False):
+        place = f"{row.paper}, {row.where}"
+        numbers = f"{_theirs(row.theirs)} | {_ours(row.ours, figures)}"
+        lines.append(
+            f"| {place} | {row.shows} | {_here(row.path, figures)} | {row.note} | {numbers} |"
+        )
+    return "\n".join(lines)
+
+
+def _here(path: str, figures: Path) -> str:
+    """A link to the notebook that wrote figures/PATH.csv, and the name that it has there."""
+    if not path:
+        return ""
+    about = json.loads((figures / f"{path}.json").read_text(encoding="utf-8"))
+    notebook = about["notebook"].removeprefix("notebooks/")
+    number = Path(notebook).name.partition("-")[0]
+    return f"[{number}]({notebook}), {Path(path).name}"
+
+
+def _theirs(quoted: str) -> str:
+    """The number in data/published that "table ; rows ; column" means, and its model."""
+    if not quoted:
+        return ""
+    name, where, column = quoted.split(" ; ")
+    table = pd.read_csv(PUBLISHED / f"{name}.csv").query(where)
+    [number] = table.eval(column)
+    return f"{float(number):.2f} ({table['model'].item()})"
+
+
+def _ours(quoted: str, figures: Path) -> str:
+    """Gemma's number in figures/ that "table ; rows" means, with its interval and n."""
+    if not quoted:
+        return ""
+    name, where = quoted.split(" ; ")
+    told, n = _cells(figures / f"{name}.csv", where)["gemma-3-270m"]
+    return f"{told}, n = {n}"
+
+
 def printed(figures: Path) -> str:
     table = pd.read_csv(figures / "6-together" / "table-diff.csv")
     return f"```text\n{table.round(3).to_string(index=False)}\n```"
@@ -108,6 +160,7 @@ def printed(figures: Path) -> str:
 
 def with_results(page: str, figures: Path) -> str:
     page = DIFF.sub(lambda m: f"{m[1]}{printed(figures)}\n{m[2]}", page)
+    page = MAP.sub(lambda m: f"{m[1]}{mapped(figures)}\n{m[2]}", page)
     return BLOCK.sub(lambda m: f"{m[1]}{results(m[2], figures)}\n{m[3]}", page)
 
 

@@ -13,15 +13,17 @@ import time
 from contextlib import contextmanager
 
 import nbformat
+import pandas as pd
 import pytest
 
+from factrobust.datasets.published import load_published
 from factrobust.paths import ROOT
 
 NO_WORLD = pytest.mark.skipif(
     not (ROOT / "data" / "teaching" / "world.csv").exists(),
     reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
 )
-NAMES = ("temperature", "years", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
+NAMES = ("dial", "cube", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
 
 
@@ -86,6 +88,32 @@ def test_every_slider_moves_figure_and_number(browser, pages, name, width):
             assert seen[0][0] != seen[1][0], f"slider {i} does not move the number"
             assert seen[0][1] != seen[1][1], f"slider {i} does not move the figure"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_dial_climbs_past_every_model_of_the_paper(browser, pages):
+    """Gemma's FRS at s = 1 and at the end of figure-dial, and how many of table 1's five lie below."""
+    table = pd.read_csv(ROOT / "figures" / "1-decoding" / "figure-dial.csv").query("d == 1")
+    own = table[table["model"] == "gemma-3-270m"].sort_values("s")
+    theirs = load_published("1-decoding-table-1").query("d == 1")["frs"]
+    with opened(browser, (pages / "dial.html").as_uri(), 1280) as page:
+        for s in (1, own["s"].max()):
+            [frs] = own.loc[own["s"] == s, "frs"]
+            page.locator("#s").fill(str(own["s"].tolist().index(s)))
+            said = f"At s = {s:.2f} the FRS is {frs:.2f}: no lower than {(theirs <= frs).sum()} of the paper's 5"
+            assert said in page.locator("#number").inner_text()
+
+
+def test_of_the_cube_the_fact_is_left(browser, pages):
+    """All four parts at first, the fact alone with its interval at the end."""
+    table = pd.read_csv(ROOT / "figures" / "2-time" / "figure-cube.csv")
+    own = table[table["model"] == "gemma-3-270m"].set_index("effect")
+    with opened(browser, (pages / "cube.html").as_uri(), 1280) as page:
+        assert f"adds {own['mean'].sum():.3f} nats" in page.locator("#number").inner_text()
+        page.locator("#away").fill("3")
+        fact = own.loc["the fact"]
+        said = page.locator("#number").inner_text()
+        assert f"adds {fact['mean']:.3f} nats" in said
+        assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in said
 
 
 def test_the_book_is_built_without_a_link_that_it_needs(book):

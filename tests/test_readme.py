@@ -1,5 +1,6 @@
 """The numbers, links and commands of README and the pages behind it are those of the repository."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -92,6 +93,47 @@ def test_all_notebooks_are_listed_by_their_titles():
     files = [name.removeprefix("notebooks/") for name in names]
     found = re.findall(r"^- \[(.*)\]\((.*)\)", listed, re.MULTILINE)
     assert found == [*zip(titles, files, strict=True)]
+
+
+# Captions counted in the papers; paper 2's figure 1 is no result.
+CAPTIONS = {
+    "paper 1": {"table": range(1, 3), "figure": range(1, 14)},
+    "paper 2": {"table": range(1, 3), "figure": range(2, 10)},
+    "paper 3": {"table": range(1, 15), "figure": range(1, 6)},
+    "thesis": {"table": range(1, 17), "figure": range(1, 11)},
+}
+MADE = ("as the paper", "on other models", "from their numbers")
+NOT_MADE = ("not made yet", "cannot be made: ")
+
+
+def test_every_table_and_figure_of_the_papers_is_on_the_map():
+    named = readme.artifacts().set_index("paper")["where"]
+    for paper, kinds in CAPTIONS.items():
+        captions = [f"{kind} {number}" for kind, numbers in kinds.items() for number in numbers]
+        assert named[paper].tolist() == captions
+    assert set(named.index) == set(CAPTIONS)
+
+
+def test_what_the_map_names_is_written_by_a_notebook(results):
+    """And what has no place says why."""
+    for row in readme.artifacts().itertuples(index=False):
+        assert row.note.startswith(MADE if row.path else NOT_MADE), row
+        if row.path:
+            about = (results / "figures" / f"{row.path}.json").read_text(encoding="utf-8")
+            assert json.loads(about)["notebook"] in find_notebooks(paths.ROOT), row
+            written = json.loads(about)["files"]
+            assert {(paths.ROOT / "figures" / row.path).with_name(x).exists() for x in written} == {
+                True
+            }
+            assert Path(f"{row.path}.csv").name in written, row
+
+
+def test_a_number_of_theirs_and_one_of_ours(tmp_path):
+    quoted = "4-context-table-8 ; model == 'llama-3.1-8B' and source == 'contextual' ; count / 4760"
+    assert readme._theirs(quoted) == "0.77 (llama-3.1-8B)"  # 3662 of 4760
+    table = "model,by,r,low,high,n\ngemma-3-270m,a,-0.5,-0.625,0.25,8\ngemma-3-270m,b,1,1,1,1\n"
+    (tmp_path / "table.csv").write_text(table, encoding="utf-8")
+    assert readme._ours("table ; by == 'a'", tmp_path) == "-0.500 [-0.625, 0.250], n = 8"
 
 
 def anchors(page):
