@@ -603,6 +603,7 @@ def _in_memory(
         import transformers
 
         from factrobust.models import causal, encdec
+        from factrobust.models.engine import check_in_memory
         from factrobust.models.linear import prepack
 
         where, options = location(weights)
@@ -617,6 +618,7 @@ def _in_memory(
             check_memory(weights, dtype)
             network, found = read_network(auto, where, dtype, **options)
         check_names(network, found, weights.name)
+        check_in_memory(network, weights.name)  # before anything is added to its weights
         for folder in adapters_of(weights):
             from factrobust.models.adapters import merged
 
