@@ -383,7 +383,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--only", default="*", metavar="NAME", help="1.2, 1-decoding, or a glob of paths")
     on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
     option("--cluster", nargs="?", const="local", metavar="ADDRESS", help=on_workers)
-    started = "processes that --cluster starts (default: one a core, four at most; one with a GPU)"
+    started = "processes that --cluster starts (default: one a GPU, or one a core, four at most)"
     option("--workers", type=int, metavar="N", help=started)
     return parser
 
