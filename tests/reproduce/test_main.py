@@ -1,6 +1,7 @@
 """python -m factrobust.reproduce on a tiny repository whose notebooks really run."""
 
 import fcntl
+import json
 import re
 import signal
 import subprocess
