@@ -50,10 +50,20 @@ export JOBS    ?= 2
 ifeq ($(value CONDA_DEFAULT_ENV),factrobust)
   PY    = "$$CONDA_PREFIX/bin/python"
   READY := build/conda.ready
+  HAS_TORCH_OF := $(shell cat "$$CONDA_PREFIX/.torch-index" 2>/dev/null)
 else
   PY    = .venv/bin/python
   READY := .venv/.ready
+  HAS_TORCH_OF := $(shell cat .venv/.torch-index 2>/dev/null)
 endif
+
+# Torch of another index than the one that was named before is installed again.
+ifneq ($(origin TORCH_INDEX),undefined)
+  ifneq ($(TORCH_INDEX),$(HAS_TORCH_OF))
+    $(READY): other-torch
+  endif
+endif
+other-torch:
 
 # Packages are installed without bytecode: Python writes it at the first import, and not at each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -121,7 +131,7 @@ diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gem
 grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
 	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}
 
-plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPU memory, hours (PROFILE=paper)
+plan: $(READY) ## what a profile would ask of each model: calls, tokens, GPUs, hours, disk, dollars (PROFILE=paper)
 	@set -f; $(PY) -m factrobust.reproduce.plan --profile="$$PROFILE" $$PLAN
 
 sizes: $(READY) ## install two larger models, Qwen2.5-Coder 0.5B and 1.5B (1.6 GB), to ask them yourself
@@ -176,5 +186,5 @@ help:
 	@echo "        ALL=1: a card or a comparison asks all facts of DATA, not a sample"
 	@echo "        OUT=FOLDER: where a card, a comparison or the answers are written"
 	@echo "        LAB='--allow-root --no-browser': options of JupyterLab"
-	@echo "        PLAN='--tflops 200 --bandwidth 2000': what a GPU of yours achieves"
+	@echo "        PLAN='--gpus 8 --gpu-memory 80 --tflops 200 --bandwidth 2000': your GPUs, and what one achieves"
 	@echo "        JOBS=4 PYTHON=python3.12 TORCH_INDEX=https://download.pytorch.org/whl/cu130"

@@ -22,11 +22,14 @@ LOG = Path("build/pip.log")
 WORK = Path("build/pip")  # where pip puts what it downloads
 SHOW_SECONDS = 5  # between two lines of progress
 SHOWN_WIDTH = 80  # of a line of pip's that is shown as it is
+CUDA_MEGABYTES = 3000  # of torch and the libraries that it needs
+WITH_TORCH = ("models", "newest")  # kinds of environments
+STAMP = ".torch-index"  # where an environment's torch came from, for the Makefile
 SHOWN = 20  # of pip's last lines when it fails
 
 # PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for
-# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. For CUDA:
-# TORCH_INDEX=https://download.pytorch.org/whl/cu130
+# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. Where there is a GPU, PyPI's is taken; for another
+# version of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cu130
 CPU_INDEX = "https://download.pytorch.org/whl/cpu" if sys.platform == "linux" else ""
 # Lines of pip's, with the name of a package, and the size of its file.
 COLLECTING = re.compile(r"Collecting ([\w.-]+)")
@@ -71,9 +74,54 @@ def steps_of(kind: str) -> list[Step]:
 
 def torch(*words: str) -> Step:
     """Torch alone, so that no other package is looked up in PyTorch's index."""
-    index = os.environ.get("TORCH_INDEX", CPU_INDEX)
+    index = torch_index()
     where = ["--extra-index-url", index, "--retries", "2", "--timeout", "10"] if index else []
-    return Step("torch, which computes models", ["--no-deps", *where, *words], 190, 15)
+    what, size = "torch, which computes models", 190
+    if with_cuda(index):
+        what, size = "torch with CUDA, which computes models on GPUs", CUDA_MEGABYTES
+    return Step(what, ["--no-deps", *where, *words], size, 15)
+
+
+def torch_index() -> str:
+    """PyTorch's index from which torch comes; "" for PyPI alone."""
+    return os.environ.get("TORCH_INDEX", "" if gpus() else CPU_INDEX)
+
+
+def with_cuda(index: str) -> bool:
+    """Whether the torch of an index brings CUDA."""
+    return bool(CPU_INDEX) and not index.rstrip("/").endswith("/cpu")
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs of this machine, as its driver names them."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    names = re.findall(r"^GPU \d+: (.*?)(?: \(UUID.*)?$", listed.stdout, re.MULTILINE)
+    return names if listed.returncode == 0 else []
+
+
+def tell_of_gpus(index: str) -> None:
+    """Which GPUs there are, and what is installed for them."""
+    if found := gpus():
+        there = f"{len(found)} GPU{'s' if len(found) > 1 else ''} ({found[0]})"
+        how = "torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX=" + CPU_INDEX
+        if not with_cuda(index):
+            how = "but torch for the CPU alone is installed, as TORCH_INDEX says"
+        tell(f"{there}: {how}")
+
+
+def check_gpus(python: Path, index: str) -> None:
+    """Say so if torch with CUDA does not see the GPUs that the driver names."""
+    if gpus() and with_cuda(index):
+        asked = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+        if subprocess.run([python, "-c", asked], capture_output=True).returncode:
+            tell(
+                "WARNING: torch does not see the GPU, most likely because its driver is older than this "
+                "CUDA: see `nvidia-smi` for the version, then make "
+                "TORCH_INDEX=https://download.pytorch.org/whl/cu126 env (or cu128, cu130)"
+            )
 
 
 DISK = {
@@ -201,6 +249,19 @@ def failure(said: Sequence[str]) -> str:
     return "\n".join([*said[first:][:SHOWN], f"All that pip said: {LOG}"])
 
 
+def other(stamp: Path, index: str) -> bool:
+    """Whether an environment has torch of another index, as its stamp says; an old one has no stamp."""
+    if not stamp.is_file():
+        return "TORCH_INDEX" in os.environ
+    return stamp.read_text(encoding="utf-8").strip() != index
+
+
+def again(step: Step) -> Step:
+    """The step in an environment with torch of another index. To pip 2.13.0+cpu is as good as 2.13.0."""
+    alone = "--no-deps" in step.words and any(word.startswith("torch") for word in step.words)
+    return step._replace(words=["--force-reinstall", *step.words]) if alone else step
+
+
 def write_settings(folder: Path) -> None:
     """Into an environment, where JupyterLab looks for what is usual in it."""
     path = folder / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
@@ -220,6 +281,10 @@ def main(folder: Path, kind: str) -> None:
         f"{folder} takes about {seconds} s, the time to download {size} MB, and {DISK[kind]} of "
         "disk"
     )
+    has_torch, stamp = kind in WITH_TORCH, folder / STAMP
+    index = torch_index() if has_torch else ""
+    if has_torch:
+        tell_of_gpus(index)
     is_new = not fits(python)
     if is_new and folder.exists() and not (folder / "pyvenv.cfg").exists():
         raise SetupError(f"{folder} is no environment with pip and Python 3.11 to 3.14.")
@@ -229,8 +294,11 @@ def main(folder: Path, kind: str) -> None:
         for number, step in enumerate(steps, start=1):
             how_much = f"{step.megabytes} MB, then about {step.seconds} s"
             tell(f"{number}/{len(steps)} {step.what}: {how_much}")
-            pip(python, step)
+            pip(python, again(step) if has_torch and other(stamp, index) else step)
         write_settings(folder)
+        if has_torch:
+            stamp.write_text(f"{index}\n", encoding="utf-8")
+            check_gpus(python, index)
     except BaseException:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)

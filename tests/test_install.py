@@ -127,3 +127,88 @@ def test_a_folder_that_is_no_environment_is_left_alone(project, monkeypatch):
     with pytest.raises(install.SetupError, match="an environment is no environment with pip"):
         ask_for("tiny", monkeypatch)
     assert (project / "an environment" / "thesis.tex").exists()
+
+
+# ---- GPUs ------------------------------------------------------------------------------------------
+
+LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """A function that installs an `nvidia-smi` which says this and ends so."""
+
+    def made(says: str = LISTED, status: int = 0) -> None:
+        folder = tmp_path / "driver"
+        folder.mkdir()
+        file = folder / "nvidia-smi"
+        file.write_text(f"#!/bin/sh\nprintf '{says}'\nexit {status}\n")
+        file.chmod(0o755)
+        monkeypatch.setenv("PATH", os.pathsep.join([str(folder), os.environ["PATH"]]))
+        monkeypatch.delenv("TORCH_INDEX", raising=False)
+        monkeypatch.setattr(install, "CPU_INDEX", CPU)  # that of Linux
+
+    return made
+
+
+CPU = "https://download.pytorch.org/whl/cpu"
+
+
+def test_where_there_is_a_gpu_torch_comes_with_cuda(driver, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("TORCH_INDEX", raising=False)
+    monkeypatch.setattr(install, "CPU_INDEX", CPU)
+    assert install.gpus() == []
+    assert CPU in install.torch("torch").words
+    monkeypatch.undo()
+    driver()
+    assert install.gpus() == ["NVIDIA H100 80GB HBM3"] * 2
+    step = install.torch("torch")
+    assert step.words == ["--no-deps", "torch"]
+    assert step.megabytes == 3000
+    install.tell_of_gpus(install.torch_index())
+    monkeypatch.setenv("TORCH_INDEX", CPU)
+    assert install.torch("torch").megabytes == 190
+    install.tell_of_gpus(install.torch_index())
+    told = capsys.readouterr().out.splitlines()
+    start = "[setup] 2 GPUs (NVIDIA H100 80GB HBM3): "
+    assert told[0].startswith(
+        f"{start}torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX="
+    )
+    assert told[1] == f"{start}but torch for the CPU alone is installed, as TORCH_INDEX says"
+
+
+def test_a_driver_without_a_gpu_is_none(driver):
+    driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", 9)
+    assert install.gpus() == []
+
+
+def test_torch_that_does_not_see_the_gpu_is_told(driver, capsys):
+    driver()
+    install.check_gpus(Path(sys.executable), CPU)  # as it was asked for
+    assert capsys.readouterr().out == ""
+    install.check_gpus(Path("/bin/false"), "")
+    assert "WARNING: torch does not see the GPU" in capsys.readouterr().out
+    install.check_gpus(Path("/bin/true"), "")
+    assert capsys.readouterr().out == ""
+
+
+def test_torch_of_another_index_is_installed_again(project, monkeypatch):
+    """The environment keeps which one it has; the step of torch alone is forced."""
+    given = []
+    torch = install.Step("torch", ["--no-deps", "torch"], 1, 1)
+    others = install.Step("others", ["tiny"], 1, 1)
+    monkeypatch.setattr(install, "steps_of", lambda kind: [torch, others])
+    monkeypatch.setattr(install, "pip", lambda python, step: given.append(step.words[0]))
+    monkeypatch.setattr(install, "gpus", list)
+    for index, forced in (("a", True), ("a", False), ("b", True), (None, True), (None, False)):
+        # The first has no stamp, as those of earlier versions. The last are the CPU's.
+        monkeypatch.delenv("TORCH_INDEX", raising=False)
+        if index:
+            monkeypatch.setenv("TORCH_INDEX", index)
+        install.main(Path("an environment"), "models")
+        assert given == ["--force-reinstall" if forced else "--no-deps", "tiny"]
+        assert (project / "an environment" / ".torch-index").read_text().strip() == (
+            index or install.CPU_INDEX
+        )
+        given.clear()

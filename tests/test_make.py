@@ -146,6 +146,20 @@ def test_an_empty_value_that_has_a_meaning_is_taken(folder):
     assert index is None
 
 
+def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder):
+    """Whoever names no index keeps what there is."""
+    (folder / ".venv" / ".torch-index").write_text("https://a.org/cu130\n")
+    recorder = f"PYTHON={folder}/.venv/bin/python"
+    for given, runs in (
+        ([], 0), (["TORCH_INDEX=https://a.org/cu130"], 0), (["TORCH_INDEX=https://a.org/cpu"], 2),
+        (["TORCH_INDEX="], 2),
+    ):  # fmt: skip
+        (folder / "noted").unlink(missing_ok=True)
+        done = make(folder, "env", recorder, *given)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(noted(folder)) == runs, given  # which Python it is, and install.py
+
+
 @pytest.mark.parametrize("target", ["env", "read"])
 @pytest.mark.parametrize(
     ("version", "fits"),

@@ -132,9 +132,11 @@ def test_own_files(files):
     assert table.loc[0, ["question_id", "attribute"]].tolist() == ["b0/kyoto", "a0"]
 
 
-def test_the_thesis_own_files(files):
+def test_the_thesis_own_files(files, monkeypatch):
     paths = files(THESIS, name="base_questions.txt")
-    table = contexts.load_named_context(f"thesis:{paths[0].parent}")
+    monkeypatch.setattr(contexts, "ROOT", paths[0].parents[1])  # which a path begins in
+    table = contexts.load_named_context(f"thesis:{paths[0].parent.name}")
+    pd.testing.assert_frame_equal(table, contexts.load_named_context(f"thesis:{paths[0].parent}"))
     assert set(paths) <= dict(files_read).keys()
     assert tuple(table) == COLUMNS
     assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2

@@ -104,6 +104,27 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(
     assert capfd.readouterr() == ("", "")
 
 
+def test_every_gpu_has_a_worker_that_sees_no_other(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    with cluster.cluster("local") as address, connect(address) as client:
+        seen = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
+        workers = client.scheduler_info()["workers"]
+        assert {workers[at]["name"]: gpus for at, gpus in seen.items()} == {0: "5", 1: "7"}
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5,7"
+
+
+def test_gpus_are_shared_out(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert cluster.visible(0) == []
+    eight = cluster.visible(8)
+    assert eight == [*"01234567"]
+    assert cluster.shares(eight, 8) == eight
+    assert cluster.shares(eight, 4) == ["0,1", "2,3", "4,5", "6,7"]
+    assert cluster.shares(eight, 3) == ["0,1", "2,3", "4,5"]
+    assert cluster.shares(eight[:2], 3) == ["0", "1", "0"]
+
+
 def slices_of(noted: Path) -> list[tuple[int, str]]:
     """Process and prompt of each slice that was begun."""
     file = noted / "slices"

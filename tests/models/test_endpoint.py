@@ -30,6 +30,7 @@ from scipy.stats import binom
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.endings import ask
+from factrobust.models import memory
 from factrobust.models.endpoint import (
     SERVERS,
     TURN,
@@ -704,7 +705,7 @@ def test_the_key_reaches_nothing(server, records, monkeypatch, caplog, capfd, fa
         assert caught.value.__context__ is None
         shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
         said = [*shown.format()]
-    loaded = vars(asking)["_loaded"]
+    loaded = memory.holding[asking]
     kept = [asking, vars(asking), loaded, vars(loaded), server.asked]
     written = records.path.read_bytes() if records.path.exists() else b""
     seen = [*said, caplog.text, *capfd.readouterr(), written.decode("latin-1"), *map(repr, kept)]

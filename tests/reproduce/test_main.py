@@ -1,6 +1,7 @@
 """python -m factrobust.reproduce on a tiny repository whose notebooks really run."""
 
 import fcntl
+import json
 import re
 import signal
 import subprocess
@@ -155,8 +156,10 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, wr
     executed = (root / "build/tiny/notebooks/1.ipynb").read_text()
     assert f"3 notebooks/1.ipynb committed {root}/build/running" in executed
     assert "injected-parameters" in executed
+    assert json.loads(executed)["cells"][0]["source"][-1] == "| n | 1 | 3 |"  # whose findings
     assert (root / "build/tiny/figures/plain.csv").exists()
     assert run("--ask", "0")[0] == 0
+    assert "Whose findings" not in (root / "notebooks/1.ipynb").read_text()
     assert "1 notebooks/1.ipynb replay " in (root / "notebooks/1.ipynb").read_text()
 
 

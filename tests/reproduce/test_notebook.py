@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from nbformat import from_dict
+from nbformat import from_dict, reads
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.notebook import clean_outputs, main, read_canonical
+from factrobust.reproduce.notebook import clean_outputs, main, read_canonical, say_whose_findings
 from factrobust.reproduce.profiles import find_notebooks
 
 
@@ -109,3 +109,27 @@ def test_every_committed_notebook_was_run_to_its_end():
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None
     ]
     assert not left, "run `make reproduce`"
+
+
+USUAL = {"models": ["gemma-3-270m", "smollm2-135m-instruct"], "data": "embedded", "n": 300}
+
+
+def test_results_of_other_models_say_whose_the_sentences_are():
+    made = reads(notebook(code("x", [])), as_version=4)
+    endpoint = {"url": "https://a.org/v1", "model": "gpt-4o-mini", "key_env": "KEY"}
+    given = {"models": ["org/a|b", endpoint], "data": "embedded", "n": 9}
+    for _ in range(2):  # the second replaces the first
+        say_whose_findings(made, "paper", given, USUAL)
+    assert len(made.cells) == 2
+    lines = made.cells[0].source.splitlines()
+    assert lines[0].startswith("> **Whose findings these are.** The profile `paper` made this run.")
+    assert lines[4:] == [
+        "| models | gemma-3-270m, smollm2-135m-instruct | org/a\\|b, gpt-4o-mini |",
+        "| n | 300 | 9 |",
+    ]
+
+
+def test_a_profile_that_changes_nothing_is_not_mentioned():
+    made = reads(notebook(code("x", [])), as_version=4)
+    say_whose_findings(made, "mine", {"n": 300}, USUAL)
+    assert len(made.cells) == 1

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from factrobust.paths import ROOT
 from factrobust.reproduce import profiles
 from factrobust.reproduce.profiles import ProfileError, declared_parameters, find_notebooks
 
@@ -93,3 +94,13 @@ def test_notebooks_come_in_order_the_introduction_first(tmp_path):
         ProfileError, match=r"called '7': there are 0-start-here, 1-decoding/1\.1-a"
     ):
         find_notebooks(tmp_path, "7")
+
+
+def test_models_of_the_hub_are_asked_where_models_can_be_exchanged():
+    """Not where they must have been told the world, or where answers are labelled."""
+    chosen = profiles.parameters(ROOT, "hub-small")
+    asked = {name.split("/")[1] for name, own in chosen.items() if len(own.get("models", [])) == 5}
+    assert asked == {"1-decoding", "2-time", "3-wording", "4-context", "6-together"}
+    for name, own in chosen.items():
+        if any(part in name for part in ("/0-", "/5-", "3.6-", "6.5-", "6.6-")):
+            assert not [model for model in own.get("models", []) if "/" in model], name

@@ -20,7 +20,7 @@ from factrobust import draws, schemas, tables
 from factrobust.context.rules import right
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.named import WORLDS
-from factrobust.paths import DATA, noted
+from factrobust.paths import DATA, ROOT, noted
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
@@ -130,7 +130,8 @@ def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) ->
     if not (folder := name.removeprefix("thesis:")) or folder == name:
         known = f"{', '.join(map(repr, (*BASE_FILES, *WORLDS)))} or 'thesis:FOLDER'"
         raise ValueError(f"questions is {name!r}; write {known}")
-    files = Path(folder) / "base_questions.txt", Path(folder) / "objects.csv"
+    place = ROOT / Path(folder).expanduser()  # as other paths of profiles: not the kernel's folder
+    files = place / "base_questions.txt", place / "objects.csv"
     return load_context_questions(*files, limit=limit, seed=seed)
 
 

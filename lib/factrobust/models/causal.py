@@ -315,7 +315,7 @@ class CausalLM(Model):
                 names = [self.tokenizer.decode([i]) for i in ids]
                 top_logprobs.append(list(zip(names, logprobs, strict=True)))
             curve = []
-            if stream.curve:
+            if stream.curve[:n]:
                 curve = np.sum(stream.curve[:n], axis=0, initial=0.0).tolist()
             generations.append(
                 Generation(

@@ -29,6 +29,10 @@ NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 THREADS = """import os, sys
 if "torch" in sys.modules:
     sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))"""
+# A worker sees its own GPUs alone. Workers are numbered, and keep their number when they start again.
+OWN_GPUS = """import os
+def dask_setup(worker):
+    os.environ["CUDA_VISIBLE_DEVICES"] = {shares!r}[int(worker.name)]"""
 REQUESTS = 48  # in a slice; with fewer, batches would be small
 
 
@@ -90,9 +94,10 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
     """The address of a scheduler for a block; None if `where` is None.
 
     `where` is the address of a running scheduler (ModelError if it cannot be reached). Or it is
-    "local": a cluster of `workers` processes on this machine, which share its cores, and end with
-    the block. By default there is one for each core, four at most; with GPUs only one, whose
-    device_map uses them all."""
+    "local": a cluster of `workers` processes on this machine, which share its cores and its GPUs,
+    and end with the block. By default there is one for each GPU; without any, one for each core,
+    four at most. A model that is too large for one GPU needs fewer workers, each with more of them
+    (`make plan` says how many)."""
     if where != "local":
         if where is not None:
             connect(where).close()
@@ -104,7 +109,8 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
     from distributed import LocalCluster  # which brings the settings' defaults
 
     cores = cpu_count()
-    workers = workers or (1 if torch.cuda.is_available() else min(cores, MOST_WORKERS))
+    gpus = visible(torch.cuda.device_count())
+    workers = workers or len(gpus) or min(cores, MOST_WORKERS)
     settings = {
         # Dask would set these in this process, too.
         "distributed.nanny.pre-spawn-environ": {},
@@ -121,8 +127,25 @@ def cluster(where: str | None, workers: int | None = None) -> Iterator[str | Non
         "env": {"OMP_NUM_THREADS": str(max(cores // workers, 1))},
         "preload": [*dask.config.get("distributed.worker.preload", []), NO_INTERRUPT, THREADS],
     }
+    if gpus:
+        options["preload"].append(OWN_GPUS.format(shares=shares(gpus, workers)))
     with dask.config.set(settings), LocalCluster(n_workers=workers, **options) as started:
         yield started.scheduler_address
+
+
+def visible(count: int) -> list[str]:
+    """The GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them; there are `count`."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    found = [name.strip() for name in named.split(",") if name.strip()]
+    return (found or [str(number) for number in range(count)])[:count]
+
+
+def shares(gpus: list[str], workers: int) -> list[str]:
+    """The GPUs of each worker, as CUDA_VISIBLE_DEVICES takes them: equally many, or one that several
+    workers share. Some are left over if they cannot be divided."""
+    each = max(len(gpus) // workers, 1)
+    starts = [number * each % len(gpus) for number in range(workers)]
+    return [",".join(gpus[start : start + each]) for start in starts]
 
 
 def slices(job: Job) -> list[list[int]]:

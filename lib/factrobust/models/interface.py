@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from filelock import FileLock
 
+from factrobust.models import memory
 from factrobust.models.records import (
     Batches,
     Call,
@@ -90,6 +91,7 @@ class Model(ABC):
     prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
     chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
     listed_chat: bool = False  # `chat` is of data/models.csv, and not its tokenizer's template
+    weight_bytes: float = 0.0  # in this process's memory: 0 of a model elsewhere, inf if not known
     stored_as: str = ""  # the form of the numbers in its file, if that is not the dtype
     # The operations that it does not have, or "token_ids", each with a sentence about it.
     lacks: Mapping[str, str] = MappingProxyType({})
@@ -274,16 +276,20 @@ class RecordedModel(Model):
 
     def _compute(self, job: Job, missing: list[int]) -> Batches:
         """Ask the model the requests at these positions."""
-        model = self._loaded
+        model = self._loaded()
         tell(f"{self.name} {job.operation}: {len(missing):,} to ask")
         for indices, values in model.answer(job.subset(missing)):
             yield [missing[i] for i in indices], [to_record(value) for value in values]
 
-    @cached_property
     def _loaded(self) -> Model:
-        wait_for_turn()
-        tell(f"{self.name}: loading")
-        return self._load()
+        """The model behind it, for which others may have to leave the memory."""
+        if (model := memory.model_of(self)) is None:
+            wait_for_turn()
+            memory.make_room(self.weight_bytes)
+            tell(f"{self.name}: loading")
+            model = self._load()
+            memory.hold(self, model)
+        return model
 
 
 def _most_alternatives(answers: Sequence[Generation]) -> int | None:

@@ -17,7 +17,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from weakref import WeakValueDictionary
 
 import pandas as pd
 from filelock import FileLock
@@ -44,7 +43,8 @@ POINTER = b"version https://git-lfs"
 # For chat templates; the date that Llama 3's takes where it is told none.
 TODAY = datetime(2024, 7, 26)
 DATE_CODES = ("%Y", "%y", "%-m", "%m", "%B", "%b", "%-d", "%d", "%A", "%a", "%j", "%H", "%M", "%S")
-DTYPES = ("float32", "bfloat16", "float16")
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a weight
+DTYPES = tuple(BYTES)
 OTHER_HEADS = ("score", "classifier", "qa_outputs")  # of networks that do not predict tokens
 
 
@@ -138,20 +138,7 @@ def load_model(
             load = partial(load, change=change[1])
     if records is None:
         return load(**about)
-    if isinstance(name, Mapping):  # each study counts its own requests
-        return RecordedModel(records, partial(load, **about), **about)
-    return RecordedModel(records, partial(_shared, load, about), **about)
-
-
-_in_use: WeakValueDictionary[tuple[str | None, ...], Model] = WeakValueDictionary()
-
-
-def _shared(load: Callable[..., Model], about: dict[str, Any]) -> Model:
-    """A model that two studies of a notebook ask is in memory once."""
-    key = about["name"], about["fingerprint"], os.environ.get("FACTROBUST_CLUSTER")
-    if (model := _in_use.get(key)) is None:
-        model = _in_use[key] = load(**about)
-    return model
+    return RecordedModel(records, partial(load, **about), **about)
 
 
 Described = tuple[dict[str, Any], Callable[..., Model]]  # a model's attributes, and its loader
@@ -190,10 +177,17 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
         about["prompt_format"] = "question" if encodes else "two-shot"
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
+        about["weight_bytes"] = _weight_bytes(settings, dtype)
         return about, partial(_in_memory, weights, dtype)
     from factrobust.models.cluster import ClusterModel
 
     return about, partial(ClusterModel, address, load_name=weights.name, dtype=dtype)
+
+
+def _weight_bytes(settings: Settings | None, dtype: str) -> float:
+    """Of a model's weights in memory; infinite if their number is not known."""
+    known = settings.parameters if settings else 0
+    return known * BYTES[dtype] if known else float("inf")
 
 
 class Packaged(NamedTuple):
@@ -603,6 +597,7 @@ def _in_memory(
         import transformers
 
         from factrobust.models import causal, encdec
+        from factrobust.models.engine import check_in_memory
         from factrobust.models.linear import prepack
 
         where, options = location(weights)
@@ -617,6 +612,7 @@ def _in_memory(
             check_memory(weights, dtype)
             network, found = read_network(auto, where, dtype, **options)
         check_names(network, found, weights.name)
+        check_in_memory(network, weights.name)  # before anything is added to its weights
         for folder in adapters_of(weights):
             from factrobust.models.adapters import merged
 

@@ -43,9 +43,16 @@ from factrobust.reproduce.notebook import (
     kernel_environment,
     normalise,
     read_canonical,
+    say_whose_findings,
     to_text,
 )
-from factrobust.reproduce.profiles import LAPTOP, Mode, find_notebooks, parameters
+from factrobust.reproduce.profiles import (
+    LAPTOP,
+    Mode,
+    declared_parameters,
+    find_notebooks,
+    parameters,
+)
 
 SHOW_SECONDS = 5  # between two lines of progress
 AT_ONCE = 3  # notebooks whose answers are recorded; models that compute take all of a machine
@@ -109,6 +116,9 @@ class Run:
                 "run again."
             )
         normalise(node, keep_injected=self.mode.profile != LAPTOP)
+        if self.mode.profile != LAPTOP:
+            usual = declared_parameters(self.path)
+            say_whose_findings(node, self.mode.profile, self.parameters, usual)
         result.write_text(to_text(node), encoding="utf-8")
         self.seconds = time.monotonic() - self.started
 
@@ -383,7 +393,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--only", default="*", metavar="NAME", help="1.2, 1-decoding, or a glob of paths")
     on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
     option("--cluster", nargs="?", const="local", metavar="ADDRESS", help=on_workers)
-    started = "processes that --cluster starts (default: one a core, four at most; one with a GPU)"
+    started = "processes that --cluster starts (default: one a GPU, or one a core, four at most)"
     option("--workers", type=int, metavar="N", help=started)
     return parser
 

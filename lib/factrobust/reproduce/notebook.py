@@ -8,7 +8,9 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -17,6 +19,7 @@ from factrobust.paths import write_atomically
 from factrobust.reproduce.profiles import LAPTOP, Mode
 
 USED = "used"  # the file of the calls that a notebook made, in the folder of its run
+WHOSE = "whose-findings"  # the id of the cell that `say_whose_findings` writes
 INJECTED = "injected-parameters"  # papermill's tag on the cell with the parameters of one run
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL_METADATA = {"tags", "jupyter", "editable", "slideshow"}
@@ -87,6 +90,32 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
                 if "execution_count" in output:
                     output.execution_count = cell.execution_count
     return notebook
+
+
+def say_whose_findings(
+    notebook: NotebookNode, profile: str, given: Mapping[str, Any], usual: Mapping[str, Any]
+) -> None:
+    """Put a first cell before a notebook that a profile ran, in place: its sentences were written about
+    the committed run, with its `usual` parameters, and its tables and figures are of those `given`."""
+    changed = {name: value for name, value in given.items() if value != usual.get(name)}
+    if not changed:
+        return
+    lines = [f"| {name} | {_told(usual.get(name))} | {_told(changed[name])} |" for name in changed]
+    text = (
+        f"> **Whose findings these are.** The profile `{profile}` made this run. Its tables, figures and "
+        "printed lines are of what stands at the right here. The sentences between them, and every number "
+        "in a sentence, are of the committed run, at the left: read them as what was found there.\n\n"
+        "| | the sentences | tables and figures |\n| --- | --- | --- |\n" + "\n".join(lines)
+    )
+    cell = nbformat.v4.new_markdown_cell(text, id=WHOSE)
+    notebook.cells = [cell, *(cell for cell in notebook.cells if cell.get("id") != WHOSE)]
+
+
+def _told(value: Any) -> str:
+    """A parameter in a cell of a table: the models of a list by their names."""
+    values = value if isinstance(value, list) else [value]
+    names = [one["model"] if isinstance(one, dict) and "model" in one else one for one in values]
+    return ", ".join(str(name) for name in names).replace("|", "\\|") or "none"
 
 
 def clean_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:

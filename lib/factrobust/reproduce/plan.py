@@ -10,6 +10,7 @@ laptop gets the mean of those that did."""
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from tabulate import tabulate
 from factrobust.models.endpoint import read_endpoint
 from factrobust.models.load import FILE, Settings, read_settings, settings_of
 from factrobust.paths import DATA, ROOT
+from factrobust.reproduce import needs
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
 NUMBERS = ["calls", "characters", "written"]  # columns of calls.csv that grow
@@ -178,12 +180,18 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
     parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
     parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
+    parser.add_argument("--gpus", type=int, default=1, help="how many GPUs there are")
+    parser.add_argument("--gpu-memory", type=float, default=80.0, help="GB of each")
     options = parser.parse_args(arguments)
     usual_tflops, usual_bandwidth = CPU if options.profile in (LAPTOP, "smoke") else GPU
     tflops = options.tflops or usual_tflops
     bandwidth = options.bandwidth or usual_bandwidth
     try:
-        table = as_table(collect(root, options.profile), tflops, bandwidth)
+        calls = collect(root, options.profile)
+        table = as_table(calls, tflops, bandwidth)
+        gpus = needs.Gpus(options.gpus, options.gpu_memory)
+        device = {"tflops": tflops, "bandwidth": bandwidth}
+        machines = needs.text(calls, gpus, partial(cost, **device), CHARACTERS_A_TOKEN)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -192,7 +200,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         f"calls.\n\n{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a "
         "second, achieved (--tflops, --bandwidth). Memory and hours are unknown for an endpoint, "
         "whose calls are its requests, and for a model without a complete line in data/models.csv. "
-        "Sentence encoders do not count."
+        f"Sentence encoders do not count.\n\n{machines}"
     )
     return 0
 

@@ -1,0 +1,90 @@
+"""What the machines of a plan must have: GPUs, hours, disk, and dollars for endpoints.
+
+A kernel has one model in memory at a time (`models.memory`), so that it needs what its largest one needs.
+With CLUSTER=local every worker has a share of the GPUs and a copy of the model, and answers a slice of
+each job: hours fall with the number of workers.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import NamedTuple
+
+import pandas as pd
+
+from factrobust.models.load import BYTES, Settings, settings_of
+
+READING = 1.0  # GB a second that weights are loaded with
+# Dollars for a million tokens of prompts and of answers: OpenAI's gpt-4o-mini in 2025.
+PRICE = (0.15, 0.60)
+Cost = Callable[[pd.DataFrame, Settings], tuple[float, float]]  # GB of memory, and hours on one GPU
+
+
+class Gpus(NamedTuple):
+    """How many there are, and the GB of memory of each."""
+
+    count: int
+    memory: float
+
+
+def workers_for(memory: float, gpus: Gpus) -> int:
+    """How many workers can each hold a model that takes so many GB; 0 if all GPUs together cannot."""
+    return gpus.count // max(ceil(memory / gpus.memory), 1)
+
+
+def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
+    """A row a part: GB that a kernel needs, `workers` that can hold its largest model, and hours with these
+    (infinite where a model does not fit), without loading."""
+    rows = []
+    for part, asked in calls.groupby("part"):
+        costs = []
+        for name, own in asked.groupby("model"):
+            model = settings_of(str(name))
+            if model and model.sized:
+                costs.append(cost(own, model))
+        memory = max((gigabytes for gigabytes, _ in costs), default=0.0)
+        workers = workers_for(memory, gpus)
+        hours = sum(hours for _, hours in costs)
+        rows.append([part, memory, workers, hours / workers if workers else float("inf")])
+    return pd.DataFrame(rows, columns=["part", "GB a kernel", "workers", "hours"])
+
+
+def disk(calls: pd.DataFrame) -> tuple[float, float]:
+    """GB of the models' files, and GB that are read from them: each notebook loads each model once."""
+    loads = calls[["notebook", "model"]].drop_duplicates()
+    sizes = {}
+    for name in loads["model"].unique():
+        model = settings_of(str(name))
+        sizes[name] = model.parameters * BYTES[model.dtype] / 1e9 if model else 0.0
+    return sum(sizes.values()), float(loads["model"].map(sizes).sum())
+
+
+def dollars(asked: pd.DataFrame, characters_a_token: float, price: tuple[float, float]) -> float:
+    """What an endpoint takes for rows of calls, at prices for a million tokens."""
+    tokens = asked["characters"].sum() / characters_a_token, asked["written"].sum()
+    return float(sum(n * each / 1e6 for n, each in zip(tokens, price, strict=True)))
+
+
+def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float) -> str:
+    """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
+    parts = of_parts(calls, gpus, cost)
+    stored, read = disk(calls)
+    lines = [
+        f"On {gpus.count} GPU{'s' if gpus.count > 1 else ''} of {gpus.memory:g} GB (--gpus, --gpu-memory), "
+        "with CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
+    ]
+    for part, memory, workers, hours in parts.itertuples(index=False):
+        how = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
+        lines.append(f"  {part}: {memory:.1f} GB a kernel, {how}")
+    fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
+    lines.append(
+        f"Together {fitting:.2g} hours, and at least {read / READING / 3600:.2g} more to load {read:,.0f} GB "
+        f"of weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
+    )
+    for name, asked in calls.groupby("model"):
+        if "://" in str(name):
+            price = dollars(asked, characters_a_token, PRICE)
+            lines.append(
+                f"{name} takes {asked['calls'].sum():,.0f} requests, {price:,.2f} dollars at "
+                f"{PRICE[0]:g} and {PRICE[1]:g} for a million tokens of prompts and of answers."
+            )
+    return "\n".join(lines)

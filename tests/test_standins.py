@@ -1,0 +1,128 @@
+"""What profiles name, on stand-ins in a cache of the hub: each loads offline, and says what its own network says."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from factrobust.datasets import official
+from factrobust.models import load
+from factrobust.models.interface import ModelError
+from factrobust.time import facts as dated
+from factrobust.wording import facts as wordings
+
+standins = runpy.run_path(str(Path(__file__).parent / "standins.py"))
+# One of each architecture and dtype; the others differ by their name alone.
+SOME = [
+    "apple/OpenELM-450M-Instruct", "apple/OpenELM-3B", "google/gemma-2-2b-it", "google/flan-ul2",
+    "google/flan-t5-small", "bigscience/mt0-xxl", "EleutherAI/gpt-neox-20b", "ibm-research/mpt-7b-instruct2",
+    "meta-llama/Llama-3.1-70B-Instruct", "meta-llama/Llama-3.1-70B", "mistralai/Mistral-7B-Instruct-v0.3",
+    "mistralai/Mistral-Nemo-Base-2407", "Qwen/Qwen2.5-3B-Instruct", "HuggingFaceTB/SmolLM2-360M-Instruct",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("hub")
+
+
+@pytest.fixture
+def hub(cache, tmp_path, monkeypatch):
+    """A function that writes stand-ins into a cache, which is all that there is of the hub."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    table = tmp_path / "models.csv"
+    table.write_text(standins["smaller"](load.FILE))
+    monkeypatch.setattr(load, "FILE", table)
+    return lambda *names: [standins["write_model"](cache, name) for name in names]
+
+
+def test_every_name_in_a_profile_has_a_stand_in():
+    names = standins["named"]()
+    assert len(names) > 30
+    for name in names:
+        assert "Llama-2" in name or standins["kind_of"](name)
+    assert {*SOME} <= {*names}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", SOME)
+def test_a_stand_in_loads_as_from_the_hub_and_says_what_its_network_says(hub, name):
+    hub(name, *(["NousResearch/Llama-2-7b-hf"] if "OpenELM" in name else []))
+    model = load.load_model(name)
+    line = load.settings_of(name)
+    assert model.fingerprint.startswith(f"hub:{name}@{standins['commit_of'](name)}")
+    assert model.network.dtype == getattr(torch, line.dtype)
+    assert (model.chat is not None) == (line.chat_template != "no")
+    prompts = ["Q: What is the capital of Kenya?\nA:", "Q: Who wrote Emma?\nA:"]
+    answers = model.generate(prompts, max_new_tokens=4)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        ids = answer.token_ids
+        own = model.whole(model._encode(prompt), ids, len(ids) + 1)[:-1].log_softmax(dim=-1)
+        expected = own[range(len(ids)), ids].numpy()
+        scored = model.score([prompt], [ids])[0]
+        tempered = model.temper([prompt], [ids], [1.0])[0, 0]
+        rough = 0.05 if line.dtype == "bfloat16" else 1e-4
+        np.testing.assert_allclose(answer.logprobs, expected, atol=rough)
+        np.testing.assert_allclose(scored, expected, atol=rough)
+        assert tempered == pytest.approx(scored.sum(), abs=rough)
+
+
+@pytest.mark.usefixtures("hub")
+def test_data_sets_load_as_from_the_hub(cache):
+    standins["write_data"](cache)
+    loaders = wordings.LOADERS | dated.LOADERS | official.LOADERS
+    sizes = {}
+    for name in ("squad", "trivia_qa", "hotpot_qa", "popqa_tp", "timestress_paper"):
+        loaded = official.load_official(name, loaders=loaders)
+        sizes[name] = len(loaded.table)
+    assert sizes["squad"] == standins["ROWS"]
+    assert sizes["hotpot_qa"] == standins["ROWS"] / 2
+    assert sizes["popqa_tp"] > 3 * standins["ROWS"]
+    assert loaded.table.groupby("relation").size().to_dict() == dict.fromkeys(
+        dated.PAPER_RELATIONS, 12
+    )
+    assert {*loaded.dates["precision"]} == {"year", "month", "day"}
+
+
+MINI = "https://api.openai.com/v1/chat/completions"
+ASKED = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Q"}]}
+
+
+@pytest.mark.parametrize(("path", "change", "status"), [
+    (MINI, {}, 200),
+    (MINI, {"stop": ["a"] * 4, "logprobs": True, "top_logprobs": 20, "temperature": 2.0, "n": 128}, 200),
+    (MINI, {"stop": ["a"] * 5}, 400),
+    (MINI, {"temperature": 2.1}, 400),
+    (MINI, {"top_k": -1}, 400),
+    (MINI, {"top_p": 0.0}, 400),
+    (MINI, {"top_logprobs": 5}, 400),
+    (MINI, {"logprobs": True, "top_logprobs": 21}, 400),
+    (MINI, {"n": 129}, 400),
+    (MINI, {"echo": True}, 400),
+    (MINI, {"model": "o4-mini", "max_tokens": 5}, 400),
+    ("https://api.openai.com/v1/completions", {"messages": None}, 400),
+    ("https://api.openai.com/chat", {}, 404),
+])  # fmt: skip
+def test_the_server_refuses_what_openais_refuses(path, change, status):
+    reply = standins["openai_reply"]
+    assert reply(path, ASKED | change, "Bearer sk-1", ["Nairobi"])[0] == status
+    assert reply(path, ASKED | change, None, ["Nairobi"])[0] == 401
+
+
+def test_an_endpoint_is_asked_by_what_it_takes(monkeypatch):
+    """With every option that the operations have: nothing that is sent is refused."""
+    monkeypatch.setenv("STANDIN_KEY", "sk-1")
+    with standins["strict_server"](["Nairobi", "Mombasa"]) as url:
+        about = {"url": url, "model": "gpt-4o-mini", "key_env": "STANDIN_KEY", "server": "openai"}
+        model = load.load_model(about)
+        [answer] = model.generate(["Q"], stop=["1", "2", "3", "4", "5", "\n"])
+        assert answer.logprobs == pytest.approx([-0.1, -0.3])
+        samples = model.sample(["Q"], temperature=1.5, n=30, seed=3)[0]
+        assert {sample.text for sample in samples} == {"Nairobi", "Mombasa"}
+        with pytest.raises(ModelError, match=r"argument supplied: min_p.*say which `server`"):
+            load.load_model(about | {"server": "vllm", "retries": 0}).generate(["Q"])
