@@ -205,3 +205,49 @@ def test_the_playground_runs_in_jupyterlab(browser, lab):
         changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
         page.wait_for_function(changed, arg=[shown, before])
         assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+
+
+# Of each part's boxes and what it shows: nothing is wider than its place, or lies on another.
+CUT = """part => [...part.querySelectorAll('input[type=text], textarea, select')]
+  .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.value)"""
+OVERLAP = """part => {
+  const boxes = [...part.querySelectorAll('.widget-inline-hbox, img, .jp-OutputArea-child:not(:has(img))')]
+    .map(x => x.getBoundingClientRect()).filter(x => x.height > 0);
+  return boxes.filter((a, i) => boxes.some((b, j) => i < j
+    && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
+}"""
+
+
+@NO_WORLD
+def test_the_playground_fits_a_laptops_screen(browser, lab):
+    """Its code is folded, a sentence stands in each part, and no box cuts its text."""
+    with opened(browser, lab, 1366) as page:
+        page.set_default_timeout(60_000)
+        page.set_viewport_size({"width": 1366, "height": 768})
+        page.get_by_text("| Idle").wait_for()
+        assert page.locator(".jp-CodeCell .jp-InputArea-editor:visible").count() == 0
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        page.set_viewport_size({"width": 1366, "height": 9000})  # a cell out of sight is not drawn
+        parts = page.locator(".widget-interact")
+        parts.nth(4).locator("img").wait_for()
+        told = [
+            "of 100 draws.",
+            "",
+            "different answers.",
+            "From memory the model says",
+            "the model knows",
+        ]
+        for i, words in enumerate(told):
+            part = parts.nth(i)
+            assert words in part.inner_text()
+            assert part.evaluate(CUT) == [], i
+            assert part.evaluate(OVERLAP) == 0, i
+            assert part.bounding_box()["width"] <= 1366
+            assert all(
+                x.bounding_box()["width"] > 400 for x in part.locator("input[type=text]").all()
+            )
+        parts.nth(1).locator("input[type=text]").first.fill("Who was the president of Kenya?")
+        page.keyboard.press("Tab")
+        parts.nth(1).get_by_text("This question has no date").wait_for()
+        assert parts.nth(1).locator("img").count() == 0
