@@ -299,7 +299,8 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
     else:
         source = "answers asked now" if mode.records == "fresh" else "recorded answers"
         made = f"{_made(mode.root, wanted)} were made anew from {source}"
-        report, asked = [], ""
+        report: list[str] = []
+        asked = ""
         if share > 0:
             report, asked, different = _ask_again(mode, wanted, share, seed)
         try:

@@ -190,8 +190,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         calls = collect(root, options.profile)
         table = as_table(calls, tflops, bandwidth)
         gpus = needs.Gpus(options.gpus, options.gpu_memory)
-        device = {"tflops": tflops, "bandwidth": bandwidth}
-        machines = needs.text(calls, gpus, partial(cost, **device), CHARACTERS_A_TOKEN)
+        cost_here = partial(cost, tflops=tflops, bandwidth=bandwidth)
+        machines = needs.text(calls, gpus, cost_here, CHARACTERS_A_TOKEN)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
