@@ -28,8 +28,8 @@ STAMP = ".torch-index"  # where an environment's torch came from, for the Makefi
 SHOWN = 20  # of pip's last lines when it fails
 
 # PyPI's torch for Linux brings gigabytes of CUDA libraries. PyTorch's own index has the build for
-# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. Where there is a GPU, PyPI's is taken; for another
-# version of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cu130
+# the CPU, 2.13.0+cpu, which pip prefers to 2.13.0. Where there is a GPU, PyPI's is taken; for
+# another version of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cu130
 CPU_INDEX = "https://download.pytorch.org/whl/cpu" if sys.platform == "linux" else ""
 # Lines of pip's, with the name of a package, and the size of its file.
 COLLECTING = re.compile(r"Collecting ([\w.-]+)")
@@ -118,8 +118,8 @@ def check_gpus(python: Path, index: str) -> None:
         asked = "import sys, torch; sys.exit(not torch.cuda.is_available())"
         if subprocess.run([python, "-c", asked], capture_output=True).returncode:
             tell(
-                "WARNING: torch does not see the GPU, most likely because its driver is older than this "
-                "CUDA: see `nvidia-smi` for the version, then make "
+                "WARNING: torch does not see the GPU, most likely because its driver is older than "
+                "this CUDA: see `nvidia-smi` for the version, then make "
                 "TORCH_INDEX=https://download.pytorch.org/whl/cu126 env (or cu128, cu130)"
             )
 
@@ -250,14 +250,16 @@ def failure(said: Sequence[str]) -> str:
 
 
 def other(stamp: Path, index: str) -> bool:
-    """Whether an environment has torch of another index, as its stamp says; an old one has no stamp."""
+    """Whether an environment has torch of another index, as its stamp says; an old one has no
+    stamp."""
     if not stamp.is_file():
         return "TORCH_INDEX" in os.environ
     return stamp.read_text(encoding="utf-8").strip() != index
 
 
 def again(step: Step) -> Step:
-    """The step in an environment with torch of another index. To pip 2.13.0+cpu is as good as 2.13.0."""
+    """The step in an environment with torch of another index. To pip 2.13.0+cpu is as good as
+    2.13.0."""
     alone = "--no-deps" in step.words and any(word.startswith("torch") for word in step.words)
     return step._replace(words=["--force-reinstall", *step.words]) if alone else step
 

@@ -29,7 +29,8 @@ NO_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 THREADS = """import os, sys
 if "torch" in sys.modules:
     sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))"""
-# A worker sees its own GPUs alone. Workers are numbered, and keep their number when they start again.
+# A worker sees its own GPUs alone. Workers are numbered, and keep their number when they start
+# again.
 OWN_GPUS = """import os
 def dask_setup(worker):
     os.environ["CUDA_VISIBLE_DEVICES"] = {shares!r}[int(worker.name)]"""
@@ -141,8 +142,8 @@ def visible(count: int) -> list[str]:
 
 
 def shares(gpus: list[str], workers: int) -> list[str]:
-    """The GPUs of each worker, as CUDA_VISIBLE_DEVICES takes them: equally many, or one that several
-    workers share. Some are left over if they cannot be divided."""
+    """The GPUs of each worker, as CUDA_VISIBLE_DEVICES takes them: equally many, or one that
+    several workers share. Some are left over if they cannot be divided."""
     each = max(len(gpus) // workers, 1)
     starts = [number * each % len(gpus) for number in range(workers)]
     return [",".join(gpus[start : start + each]) for start in starts]

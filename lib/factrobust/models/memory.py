@@ -1,8 +1,8 @@
 """Which models are in this process's memory: one at a time, or several small ones.
 
-A notebook asks one model after the other. Eighteen of the papers' models together would need 564 GB, so
-the one that was not asked for longest is let go before another is loaded. If it is asked again, it is
-loaded again.
+A notebook asks one model after the other. Eighteen of the papers' models together would need 564
+GB, so the one that was not asked for longest is let go before another is loaded. If it is asked
+again, it is loaded again.
 """
 
 import gc
@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from factrobust.models.interface import Model, RecordedModel
 
-# Bytes of weights that may be in memory at once, where one model alone has fewer: both embedded models.
+# Bytes of weights that may be in memory at once, where one model alone has fewer: both embedded
+# models.
 TOGETHER = 2e9
 
 # Who asks which model, the latest last. A model is freed with the last one who asks it.
@@ -21,8 +22,8 @@ holding: "WeakKeyDictionary[RecordedModel, Model]" = WeakKeyDictionary()
 
 
 def model_of(asking: "RecordedModel") -> "Model | None":
-    """The model in memory that stands behind one, which counts as the latest from now on. Two studies of a
-    notebook that ask the same model share it."""
+    """The model in memory that stands behind one, which counts as the latest from now on. Two
+    studies of a notebook that ask the same model share it."""
     model = holding.pop(asking, None)
     if model is None and asking.weight_bytes:
         what = asking.name, asking.fingerprint
@@ -37,8 +38,8 @@ def hold(asking: "RecordedModel", model: "Model") -> None:
 
 
 def make_room(size: float) -> None:
-    """Let models go, the longest unused first, until weights of so many bytes fit into TOGETHER beside the
-    others. What is not in this process's memory, such as an endpoint, stays."""
+    """Let models go, the longest unused first, until weights of so many bytes fit into TOGETHER
+    beside the others. What is not in this process's memory, such as an endpoint, stays."""
     let_go = False
     while size and (
         weighty := {id(model): a.weight_bytes for a, model in holding.items() if a.weight_bytes}

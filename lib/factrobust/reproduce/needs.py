@@ -1,8 +1,8 @@
 """What the machines of a plan must have: GPUs, hours, disk, and dollars for endpoints.
 
-A kernel has one model in memory at a time (`models.memory`), so that it needs what its largest one needs.
-With CLUSTER=local every worker has a share of the GPUs and a copy of the model, and answers a slice of
-each job: hours fall with the number of workers.
+A kernel has one model in memory at a time (`models.memory`), so that it needs what its largest one
+needs. With CLUSTER=local every worker has a share of the GPUs and a copy of the model, and answers
+a slice of each job: hours fall with the number of workers.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,19 @@ Cost = Callable[[pd.DataFrame, Settings], tuple[float, float]]  # GB of memory, 
 class Gpus(NamedTuple):
     """How many there are, and the GB of memory of each."""
 
-    count: int
+    number: int
     memory: float
 
 
 def workers_for(memory: float, gpus: Gpus) -> int:
-    """How many workers can each hold a model that takes so many GB; 0 if all GPUs together cannot."""
-    return gpus.count // max(ceil(memory / gpus.memory), 1)
+    """How many workers can each hold a model that takes so many GB; 0 if all GPUs together
+    cannot."""
+    return gpus.number // max(ceil(memory / gpus.memory), 1)
 
 
 def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
-    """A row a part: GB that a kernel needs, `workers` that can hold its largest model, and hours with these
-    (infinite where a model does not fit), without loading."""
+    """A row a part: GB that a kernel needs, `workers` that can hold its largest model, and hours
+    with these (infinite where a model does not fit), without loading."""
     rows = []
     for part, asked in calls.groupby("part"):
         costs = []
@@ -49,7 +50,8 @@ def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
 
 
 def disk(calls: pd.DataFrame) -> tuple[float, float]:
-    """GB of the models' files, and GB that are read from them: each notebook loads each model once."""
+    """GB of the models' files, and GB that are read from them: each notebook loads each model
+    once."""
     loads = calls[["notebook", "model"]].drop_duplicates()
     sizes = {}
     for name in loads["model"].unique():
@@ -68,17 +70,19 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
     """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
     parts = of_parts(calls, gpus, cost)
     stored, read = disk(calls)
+    plural = "s" if gpus.number > 1 else ""
     lines = [
-        f"On {gpus.count} GPU{'s' if gpus.count > 1 else ''} of {gpus.memory:g} GB (--gpus, --gpu-memory), "
-        "with CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
+        f"On {gpus.number} GPU{plural} of {gpus.memory:g} GB (--gpus, --gpu-memory), with "
+        "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
     for part, memory, workers, hours in parts.itertuples(index=False):
         how = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
         lines.append(f"  {part}: {memory:.1f} GB a kernel, {how}")
     fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
+    loading = read / READING / 3600
     lines.append(
-        f"Together {fitting:.2g} hours, and at least {read / READING / 3600:.2g} more to load {read:,.0f} GB "
-        f"of weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
+        f"Together {fitting:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
+        f"weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
     )
     for name, asked in calls.groupby("model"):
         if "://" in str(name):

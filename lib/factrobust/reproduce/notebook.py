@@ -95,17 +95,19 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 def say_whose_findings(
     notebook: NotebookNode, profile: str, given: Mapping[str, Any], usual: Mapping[str, Any]
 ) -> None:
-    """Put a first cell before a notebook that a profile ran, in place: its sentences were written about
-    the committed run, with its `usual` parameters, and its tables and figures are of those `given`."""
+    """Put a first cell before a notebook that a profile ran, in place: its sentences were written
+    about the committed run, with its `usual` parameters, and its tables and figures are of those
+    `given`."""
     changed = {name: value for name, value in given.items() if value != usual.get(name)}
     if not changed:
         return
     lines = [f"| {name} | {_told(usual.get(name))} | {_told(changed[name])} |" for name in changed]
     text = (
-        f"> **Whose findings these are.** The profile `{profile}` made this run. Its tables, figures and "
-        "printed lines are of what stands at the right here. The sentences between them, and every number "
-        "in a sentence, are of the committed run, at the left: read them as what was found there.\n\n"
-        "| | the sentences | tables and figures |\n| --- | --- | --- |\n" + "\n".join(lines)
+        f"> **Whose findings these are.** The profile `{profile}` made this run. Its tables, "
+        "figures and printed lines are of what stands at the right here. The sentences between "
+        "them, and every number in a sentence, are of the committed run, at the left: read them "
+        "as what was found there.\n\n| | the sentences | tables and figures |\n"
+        "| --- | --- | --- |\n" + "\n".join(lines)
     )
     cell = nbformat.v4.new_markdown_cell(text, id=WHOSE)
     notebook.cells = [cell, *(cell for cell in notebook.cells if cell.get("id") != WHOSE)]
