@@ -11,6 +11,7 @@ random: a stand-in says whether a profile runs, and nothing about a model.
 import hashlib
 import json
 import runpy
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -490,6 +491,18 @@ def write_data(cache_folder: Path) -> None:
             table.to_parquet(path, index=False)
         else:
             table.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+
+
+def write_thesis(folder: Path) -> None:
+    """The two files of the thesis's author: our base questions in their form, and our objects."""
+    folder.mkdir(exist_ok=True)
+    base = pd.read_csv(DATA / "context" / "base_questions.csv")
+    lines = []
+    for row in base.itertuples():
+        line = f"{row.question} {row.prefix}"
+        lines.append(line.replace("{object}", f"{{{row.category}}}"))
+    (folder / "base_questions.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(DATA / "context" / "objects.csv", folder)
 
 
 # ---- a server that refuses what OpenAI's refuses ---------------------------------------------------

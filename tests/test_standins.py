@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from factrobust.context import facts as contexts
 from factrobust.datasets import official
 from factrobust.models import load
 from factrobust.models.interface import ModelError
@@ -87,6 +88,13 @@ def test_data_sets_load_as_from_the_hub(cache):
         dated.PAPER_RELATIONS, 12
     )
     assert {*loaded.dates["precision"]} == {"year", "month", "day"}
+
+
+def test_the_thesis_files_are_read(tmp_path):
+    standins["write_thesis"](tmp_path / "thesis")
+    table = contexts.load_named_context(f"thesis:{tmp_path / 'thesis'}", limit=2)
+    assert table.groupby("base_id").size().eq(2).all()
+    assert table["base_id"].nunique() > 90
 
 
 MINI = "https://api.openai.com/v1/chat/completions"

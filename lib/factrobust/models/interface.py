@@ -104,6 +104,7 @@ class Model(ABC):
         prompt_format: str = "prefix",
         chat: tuple[str, str] | None = None,
         listed_chat: bool = False,
+        weight_bytes: float = 0.0,
         stored_as: str = "",
         lacks: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -112,6 +113,7 @@ class Model(ABC):
         self.prompt_format = prompt_format
         self.chat = chat
         self.listed_chat = listed_chat
+        self.weight_bytes = weight_bytes
         self.stored_as = stored_as
         self.lacks = lacks
 

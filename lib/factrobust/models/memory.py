@@ -2,7 +2,8 @@
 
 A notebook asks one model after the other. Eighteen of the papers' models together would need 564
 GB, so the one that was not asked for longest is let go before another is loaded. If it is asked
-again, it is loaded again."""
+again, it is loaded again.
+"""
 
 import gc
 import sys

@@ -2,7 +2,8 @@
 
 A kernel has one model in memory at a time (`models.memory`), so that it needs what its largest one
 needs. With CLUSTER=local every worker has a share of the GPUs and a copy of the model, and answers
-a slice of each job: hours fall with the number of workers."""
+a slice of each job: hours fall with the number of workers.
+"""
 
 from collections.abc import Callable
 from math import ceil
@@ -19,7 +20,7 @@ Cost = Callable[[pd.DataFrame, Settings], tuple[float, float]]  # GB of memory, 
 
 
 class Gpus(NamedTuple):
-    """Their number, and the GB of memory of each."""
+    """How many there are, and the GB of memory of each."""
 
     number: int
     memory: float
@@ -69,19 +70,19 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
     """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
     parts = of_parts(calls, gpus, cost)
     stored, read = disk(calls)
+    plural = "s" if gpus.number > 1 else ""
     lines = [
-        f"On {gpus.number} GPU{'s' if gpus.number > 1 else ''} of {gpus.memory:g} GB (--gpus, "
-        "--gpu-memory), with CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding "
-        "...):"
+        f"On {gpus.number} GPU{plural} of {gpus.memory:g} GB (--gpus, --gpu-memory), with "
+        "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
     for part, memory, workers, hours in parts.itertuples(index=False):
         how = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
         lines.append(f"  {part}: {memory:.1f} GB a kernel, {how}")
     fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
+    loading = read / READING / 3600
     lines.append(
-        f"Together {fitting:.2g} hours, and at least {read / READING / 3600:.2g} more to load "
-        f"{read:,.0f} GB of weights at {READING:g} GB a second. The models' files take "
-        f"{stored:,.0f} GB of disk."
+        f"Together {fitting:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
+        f"weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
     )
     for name, asked in calls.groupby("model"):
         if "://" in str(name):

@@ -105,9 +105,9 @@ def say_whose_findings(
     text = (
         f"> **Whose findings these are.** The profile `{profile}` made this run. Its tables, "
         "figures and printed lines are of what stands at the right here. The sentences between "
-        "them, and every number in a sentence, are of the committed run, at the left: read them as "
-        "what was found there.\n\n"
-        "| | the sentences | tables and figures |\n| --- | --- | --- |\n" + "\n".join(lines)
+        "them, and every number in a sentence, are of the committed run, at the left: read them "
+        "as what was found there.\n\n| | the sentences | tables and figures |\n"
+        "| --- | --- | --- |\n" + "\n".join(lines)
     )
     cell = nbformat.v4.new_markdown_cell(text, id=WHOSE)
     notebook.cells = [cell, *(cell for cell in notebook.cells if cell.get("id") != WHOSE)]

@@ -18,7 +18,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from factrobust.models.endpoint import read_endpoint
-from factrobust.models.load import FILE, Settings, read_settings, settings_of
+from factrobust.models.load import BYTES, FILE, Settings, read_settings, settings_of
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce import needs
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
@@ -35,7 +35,6 @@ ALL = {
 }
 NEED_TOKEN_IDS = r"/(?:4\.|5\.5|5\.6)"  # notebooks
 CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # What is achieved, not promised: TFLOP/s and GB of memory a second. Two cores of a laptop, in
 # float32; about a third of the peak of an A100 with 80 GB.
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
@@ -190,8 +189,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         calls = collect(root, options.profile)
         table = as_table(calls, tflops, bandwidth)
         gpus = needs.Gpus(options.gpus, options.gpu_memory)
-        cost_here = partial(cost, tflops=tflops, bandwidth=bandwidth)
-        machines = needs.text(calls, gpus, cost_here, CHARACTERS_A_TOKEN)
+        of_device = partial(cost, tflops=tflops, bandwidth=bandwidth)
+        machines = needs.text(calls, gpus, of_device, CHARACTERS_A_TOKEN)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
