@@ -307,7 +307,8 @@ def cross(names: list[str]) -> None:
         counts = facts.assign(right=right).groupby(["timing", "exposure"])["right"]
         new = counts.agg(right="sum", n="size").reset_index()
         new = new.assign(model=name, rate=rate)[["model", "rate", *new.columns]]
-        pd.concat([old, new]).to_csv(CROSSED, index=False, lineterminator="\n")
+        table = pd.concat([old, new]).astype({"exposure": int, "right": int, "n": int})
+        table.to_csv(CROSSED, index=False, lineterminator="\n")
         print(new.query("exposure >= 64").groupby("timing")[["right", "n"]].sum().to_string())
 
 
