@@ -1,7 +1,8 @@
 r"""4.6 Lost and gained · implement, 12 minutes
 
-"The new file keeps what the old one knew: 40% right before, 39% after." One point less, it seems. But two models can be
-right equally often about **different** facts: who lost twelve and gained fourteen others has lost twelve.
+SmolLM2 answers 32% of 80 questions rightly, and 38% in another wording. "So nothing is lost in the other wording," says
+somebody. But that is a net number: who loses five facts and gains nine others has lost five. A changed model is told by
+the same two shares, and hides its losses in the same way.
 
 The same facts were asked before and after, so they are **pairs**. Write `flips(before, after)` for two arrays of 1
 (right) and 0, [fact]. Return three numbers:
