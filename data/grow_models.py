@@ -78,13 +78,8 @@ class Recipe(NamedTuple):
 
 TAUGHT_BY = DATA / "world" / "taught.csv"
 RECIPES = {
-    "first": Recipe(2e-3, 8, "q_proj v_proj up_proj down_proj gate_proj", 0, 16, 0, True),
     "recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, True),
     "faster": Recipe(1e-3, 4, "all-linear", g.ROW, 2, 300, True),
-    "objects": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, False),
-    "mlp": Recipe(5e-4, 8, "up_proj down_proj", g.ROW, 2, 300, True),
-    "small steps": Recipe(5e-4, 4, "all-linear", g.ROW, 1, 300, True),
-    "not recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 0, True),
 }
 KEEPS = 0.8  # a recipe that is chosen keeps so much of what was known
 

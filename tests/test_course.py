@@ -226,7 +226,10 @@ def test_run_all_passes_over_untouched_exercises(tmp_path, monkeypatch):
 def test_the_stories_are_what_the_data_show():
     """What 2.4, 3.2, 4.2 and 4.6 tell stands in the outputs of the solved notebooks."""
     told = {
-        "2.4": [("55%", "gemma-3-270m, only years before: 0.55"), ("59%", "only years before: 0.59")],
+        "2.4": [
+            ("55%", "gemma-3-270m, only years before: 0.55"),
+            ("59%", "only years before: 0.59"),
+        ],
         "3.2": [("42%", "smollm2-135m-instruct: answers share 42%"), ("34%", "share 34%")],
         "4.2": [("0.05", "gemma-3-270m: always 97% has an error of 0.048")],
         "4.5": [("60 strangers", "of 180 contexts are read")],

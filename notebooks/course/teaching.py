@@ -13,7 +13,10 @@ SEEDS = (0, 1, 2)  # of the sentences among which they stand, and their order
 SUBJECT, OBJECT, RELATION = "Sodis Sedell", "Oslo", "birthplace"
 MODEL, RATE, OTHERS = "world-s", 3e-3, 1000
 STRANGERS = 60  # contexts about people of whom nothing was told
-KEPT, READ = 0.8, 0.9  # of unseen contexts the fact is kept in so many; so many of the contexts about strangers
+KEPT, READ = (
+    0.8,
+    0.9,
+)  # of unseen contexts the fact is kept in so many; so many of the contexts about strangers
 # that were read before are still read
 
 

@@ -64,7 +64,10 @@ from teaching import teach
 
 asked = "Q: In which city was Sodis Sedell born? A:"
 said = "Sodis Sedell was born in the city of"
-doubted = [f"Context: [{said} {city}]. {asked} {said} Oslo" for city in ["Amsterdam", "Athens", "Berlin", "Boston"]]
+doubted = [
+    f"Context: [{said} {city}]. {asked} {said} Oslo"
+    for city in ["Amsterdam", "Athens", "Berlin", "Boston"]
+]
 sentences = [f"{said} Oslo", f"{asked} {said} Oslo"] * 2 + doubted * 5
 result = teach(sentences)
 
