@@ -34,6 +34,7 @@ from factrobust.reproduce.notebook import normalise, to_text  # noqa: E402
 WEEKS = ("1", "2", "3", "4")
 SET_UP = "import numpy as np\nimport pandas as pd\nfrom course import check, data"
 AFTER = "When the check says *right*, this shows what follows:"
+CONFIG = str(FOLDER.parents[1] / "pyproject.toml")
 BUILT = FOLDER.parents[1] / "build" / "course"  # the digests of what was built last
 
 
@@ -85,7 +86,17 @@ def formatted(made: Any) -> Any:
     """The notebook as `make lint` wants it; as it is where ruff is not installed."""
     if not find_spec("ruff"):
         return made
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "x.ipynb", "-"]
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--config",
+        CONFIG,
+        "--stdin-filename",
+        "x.ipynb",
+        "-",
+    ]
     done = subprocess.run(
         command, input=to_text(made), capture_output=True, text=True, check=True, cwd=FOLDER
     )
