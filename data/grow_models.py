@@ -57,6 +57,7 @@ TRIED = {  # of the corpus
     "world-s": (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2),
     "world-m": (1.5e-3, 3e-3),
 }
+CROSSED_MODELS = ("world-s", "world-s-1", "world-m", "world-m-1")
 CROSSED_RATES = (1.5e-3, 3e-3, 6e-3)
 HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
@@ -283,7 +284,7 @@ def cross(names: list[str]) -> None:
     """
     world = w.load_world()
     facts = w.asked("world")
-    for name, rate in product(names, CROSSED_RATES):
+    for name, rate in product(names or CROSSED_MODELS, CROSSED_RATES):
         plan = PLANS[name]
         old = pd.read_csv(CROSSED) if CROSSED.exists() else pd.DataFrame({"model": [], "rate": []})
         if len(old.query("model == @name and rate == @rate")):
@@ -611,11 +612,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipes", action="store_true")
     parser.add_argument("--cross", action="store_true")
     given = parser.parse_args(arguments)
-    if given.recipes:
-        try_recipes(given.names)
-        return
-    if given.cross:
-        cross(given.names or ["world-s", "world-s-1", "world-m", "world-m-1"])
+    if given.recipes or given.cross:
+        task = cross if given.cross else try_recipes
+        task(given.names)
         return
     local = [name for name in given.names if name not in (*PLANS, TAUGHT)]
     if faults := [fault for fault in map(not_taught, local) if fault]:
