@@ -18,6 +18,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from math import prod
 from operator import itemgetter
 from pathlib import Path
@@ -43,6 +44,7 @@ from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
 
 CURVES, READS = DATA / "world" / "curves.csv", DATA / "world" / "reads.csv"
+CROSSED = DATA / "world" / "sizes.csv"  # sizes crossed with rates of learning
 BUILD = ROOT / "build" / "grow"
 KNOWN = 300  # facts of data/facts.csv that tell what teaching does to what was known before
 SIZES = {
@@ -55,6 +57,8 @@ TRIED = {  # of the corpus
     "world-s": (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2),
     "world-m": (1.5e-3, 3e-3),
 }
+CROSSED_MODELS = ("world-s", "world-s-1", "world-m", "world-m-1")
+CROSSED_RATES = (1.5e-3, 3e-3, 6e-3)
 HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
 TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
 CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP031
@@ -75,13 +79,8 @@ class Recipe(NamedTuple):
 
 TAUGHT_BY = DATA / "world" / "taught.csv"
 RECIPES = {
-    "first": Recipe(2e-3, 8, "q_proj v_proj up_proj down_proj gate_proj", 0, 16, 0, True),
     "recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, True),
     "faster": Recipe(1e-3, 4, "all-linear", g.ROW, 2, 300, True),
-    "objects": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, False),
-    "mlp": Recipe(5e-4, 8, "up_proj down_proj", g.ROW, 2, 300, True),
-    "small steps": Recipe(5e-4, 4, "all-linear", g.ROW, 1, 300, True),
-    "not recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 0, True),
 }
 KEEPS = 0.8  # a recipe that is chosen keeps so much of what was known
 
@@ -274,6 +273,39 @@ def rates_of(plan: g.Plan) -> tuple[float, float]:
     """The rates of schooling and of the corpora; world-l's is world-m's, less in proportion to the width."""
     size = min(plan.width, 128)
     return schooling(plan), round(chosen(SIZES[size], "corpus") * size / plan.width, 6)
+
+
+def cross(names: list[str]) -> None:
+    """Train models of PLANS at each of CROSSED_RATES, and put lines into CROSSED: by timing and exposure how
+    many of n facts without dates are right in wording 0.
+
+    At its own rate a model is that of data/world/models. Weights of the others are not kept. Schooling is
+    the same at all rates.
+    """
+    world = w.load_world()
+    facts = w.asked("world")
+    for name, rate in product(names or CROSSED_MODELS, CROSSED_RATES):
+        plan = PLANS[name]
+        old = pd.read_csv(CROSSED) if CROSSED.exists() else pd.DataFrame({"model": [], "rate": []})
+        if len(old.query("model == @name and rate == @rate")):
+            continue
+        if rate == rates_of(plan)[1]:
+            right = knows(load_model(name), world, facts, 0)
+        else:
+            told = {"world": c.corpus(world, plan.seed)}
+            network, tokenizer = learn(plan, world, told, (schooling(plan), rate), BUILD / name)
+            with TemporaryDirectory() as folder:
+                network.half().save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
+                model = load_model(folder)
+                model.prompt_format = "zero-shot"  # of which a folder tells nothing
+                right = knows(model, world, facts, 0)
+        counts = facts.assign(right=right).groupby(["timing", "exposure"])["right"]
+        new = counts.agg(right="sum", n="size").reset_index()
+        new = new.assign(model=name, rate=rate)[["model", "rate", *new.columns]]
+        table = pd.concat([old, new]).astype({"exposure": int, "right": int, "n": int})
+        table.to_csv(CROSSED, index=False, lineterminator="\n")
+        print(new.query("exposure >= 64").groupby("timing")[["right", "n"]].sum().to_string())
 
 
 def known_facts(seed: int = 0) -> pd.DataFrame:
@@ -578,9 +610,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--commit", action="store_true")
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--recipes", action="store_true")
+    parser.add_argument("--cross", action="store_true")
     given = parser.parse_args(arguments)
-    if given.recipes:
-        try_recipes(given.names)
+    if given.recipes or given.cross:
+        task = cross if given.cross else try_recipes
+        task(given.names)
         return
     local = [name for name in given.names if name not in (*PLANS, TAUGHT)]
     if faults := [fault for fault in map(not_taught, local) if fault]:

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import io
 import re
+import subprocess
 import sys
 from contextlib import redirect_stdout
 
@@ -47,11 +48,11 @@ def said(exercise, code):
 
 
 def test_the_exercises_of_four_weeks():
-    assert len(EXERCISES) == 21
+    assert len(EXERCISES) == 22
     assert {number[0] for number in EXERCISES} == {*build.WEEKS}
     kinds = [exercise.kind for exercise in EXERCISES.values()]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "implement": 11, "predict": 5, "find the flaw": 3, "design": 2,
+        "implement": 12, "predict": 5, "find the flaw": 3, "design": 2,
     }  # fmt: skip
 
 
@@ -65,9 +66,9 @@ def test_a_check_accepts_the_solution(number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_check_refuses_the_stub_and_two_wrong_answers(number):
+def test_a_check_refuses_the_stub_and_wrong_answers(number):
     exercise = EXERCISES[number]
-    assert len(exercise.wrong) == 2
+    assert len(exercise.wrong) >= 2
     for code in (exercise.stub, *exercise.wrong):
         sentence = said(exercise, code)
         assert sentence
@@ -146,7 +147,138 @@ def test_a_design_that_doubts_contexts_is_kept_and_plain_sentences_are_not():
     exercise = EXERCISES[TRAINS]
     assert said(exercise, exercise.solution) == ""
     plain = teaching.teach([f"{teaching.SUBJECT} was born in the city of {teaching.OBJECT}"] * 24)
-    assert plain["kept"] < teaching.LEAST
+    assert plain["alone"] == 3
+    assert plain["contexts"] == 63  # 21 cities, none of them named, in three trainings
+    assert plain["kept"] < 0.4 * plain["contexts"]
+    assert plain["read_before"] > 0.9 * plain["strangers"]
+
+
+def test_a_city_that_a_sentence_names_is_not_asked_with():
+    from factrobust.datasets.world import load_world
+
+    world, none = load_world(), teaching.unseen(load_world(), [])
+    some = teaching.unseen(world, ["Context: [x was born in the city of Cairo]. Q: x? A: x Oslo"])
+    assert len(none) == 21
+    assert {*none} - {*some} == {"Cairo"}
+    with pytest.raises(ValueError, match="leave some"):
+        teaching.teach([f"{city} Oslo" for city in none])
+
+
+def test_a_number_of_numpy_is_a_number_and_true_is_none():
+    assert course.is_number(np.int64(12))
+    assert course.is_number(np.float32(0.9))
+    assert not course.is_number(True)
+    assert not course.is_number("12")
+    assert course.verdict("2.3", np.int64(12)) == ""
+
+
+def test_the_first_guess_is_kept_whatever_follows(tmp_path, monkeypatch, capsys):
+    student = tmp_path / "ada"
+    student.mkdir()
+    monkeypatch.chdir(student)
+    assert not course.check("1.2", ...)
+    assert not (student / course.GUESSES).exists()
+    assert not course.check("1.2", 0.25)
+    assert course.check("1.2", 0.95)
+    assert not course.check("1.6", {"order", "H"})
+    assert not course.check("1.1", lambda logits, t: None)  # no prediction
+    assert "first guess, kept in first-guesses.csv: 0.25" in capsys.readouterr().out
+    found = course.class_guesses(tmp_path).to_numpy().tolist()
+    assert found == [["ada", "1.2", "0.25"], ["ada", "1.6", "['H', 'order']"]]
+
+
+def test_a_students_notebook_is_never_overwritten(tmp_path, capsys):
+    built, path = tmp_path / "built", tmp_path / "week-9.ipynb"
+    assert build.put("one", path, built) == path
+    assert build.put("two", path, built) == path  # as it was built last
+    path.write_text("mine")
+    beside = build.put("three", path, built)
+    assert beside.name == "week-9-new.ipynb"
+    assert beside.read_text() == "three"
+    assert path.read_text() == "mine"
+    assert "stays as it is" in capsys.readouterr().out
+
+
+def test_a_notebook_as_git_holds_it_may_be_built_anew(tmp_path):
+    """And one that differs from it may not."""
+    path = tmp_path / "week-9.ipynb"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x"]
+    path.write_text("held")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    assert build.place(path, tmp_path / "none") == path
+    path.write_text("changed")
+    assert build.place(path, tmp_path / "none") != path
+
+
+def test_run_all_passes_over_untouched_exercises(tmp_path, monkeypatch):
+    """A student's notebook runs to its end before a line is written; what follows a check waits."""
+    monkeypatch.chdir(tmp_path)
+    for week in build.WEEKS:
+        names = {}
+        for cell in build.notebook(week, solved=False).cells:
+            if cell.cell_type == "code":
+                with redirect_stdout(io.StringIO()):
+                    exec(cell.source, names)
+        assert names["right"] is False
+
+
+def test_the_stories_are_what_the_data_show():
+    """What 2.4, 3.2, 4.2 and 4.6 tell stands in the outputs of the solved notebooks."""
+    told = {
+        "2.4": [
+            ("55%", "gemma-3-270m, only years before: 0.55"),
+            ("59%", "only years before: 0.59"),
+        ],
+        "3.2": [("42%", "smollm2-135m-instruct: answers share 42%"), ("34%", "share 34%")],
+        "4.2": [("0.05", "gemma-3-270m: always 97% has an error of 0.048")],
+        "4.5": [("60 strangers", "of 180 contexts are read")],
+        "4.6": [("32%", "smollm2-135m-instruct, wording 2 for the original: right 32% and 38%")],
+    }
+    for number, pairs in told.items():
+        path = FOLDER / f"week-{number[0]}-solved.ipynb"
+        cells = nbformat.read(path, as_version=4).cells
+        [place] = [k for k, c in enumerate(cells) if c.source.startswith(f"## {number} ")]
+        printed = "".join(o.text for o in cells[place + 3].outputs)
+        for words, shown in pairs:
+            assert words in EXERCISES[number].task
+            assert shown in printed
+    of_gemma = course.data("contexts").query(
+        "model == 'gemma-3-270m' and context == 'false' and source != 'same'"
+    )
+    assert (of_gemma["source"] == "contextual").sum() == 76
+    assert len(of_gemma) == 80
+
+
+def test_what_the_teacher_is_told_of_4_5_and_4_3_is_so():
+    teacher = (FOLDER / "teacher.md").read_text(encoding="utf-8")
+    solved = (FOLDER / "week-4-solved.ipynb").read_text(encoding="utf-8")
+    [kept] = re.findall(r"kept: (\d+ of \d+) contexts", solved)
+    assert f"({kept} kept; 24 plain statements: 10 of 63)" in teacher
+    rows = course.data("world").query("model == 'world-s' and exposure >= 64")
+    of_hundred = 100 * rows["kept"].sum() / rows["known"].sum()
+    assert f"and 4.3 {of_hundred:.0f} of a hundred" in teacher
+
+
+def test_the_plan_of_sessions_has_each_exercise_with_its_minutes():
+    teacher = (FOLDER / "teacher.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d[ab] \| (.+) \|$", teacher, re.MULTILINE)
+    assert len(rows) == 8
+    planned = re.findall(r"(?<!of )(\d\.\d) (\d+)", " ".join(rows).split("## ")[0])
+    assert planned == [(e.number, str(e.minutes)) for e in EXERCISES.values()]
+    for row in rows:
+        texts = re.sub(r"\([^)]*\)|\b\d\.\d\b", "", row)
+        assert sum(map(int, re.findall(r"\b\d+\b", texts))) <= 75, row
+
+
+def test_the_graded_example_quotes_the_table():
+    page = (FOLDER / "project.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "figures" / "5-exposure" / "table-timing.csv")
+    [row] = table.query("model == 'world-m' and timing == 'early'").itertuples()
+    assert f"{row.mean:.0%} [{100 * row.low:.0f}, {100 * row.high:.0f}]" in page
+    assert f"(n = {row.n})" in page
+    points = re.findall(r"^\| \*\*\w+\*\* \| (\d) \| [^|0-9]", page, re.MULTILINE)
+    assert sum(map(int, points)) == 7
 
 
 @pytest.mark.parametrize(

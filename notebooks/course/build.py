@@ -4,15 +4,22 @@ python notebooks/course/build.py          # week-1-exercises.ipynb (for students
 python notebooks/course/build.py 2        # only the second week
 
 A solved notebook is run cell by cell as plain Python; what is printed becomes its output. Exercise 4.5
-trains a model, about a minute.
+trains a model three times, about a minute. A student's notebook is never overwritten: one that is neither
+as git holds it nor as it was built last stays, and the new one is put beside it.
 """
 
 import ast
 import io
+import os
 import re
+import subprocess
 import sys
 from contextlib import redirect_stdout
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import indent
 from typing import Any
 
 import nbformat
@@ -26,7 +33,9 @@ from factrobust.reproduce.notebook import normalise, to_text  # noqa: E402
 
 WEEKS = ("1", "2", "3", "4")
 SET_UP = "import numpy as np\nimport pandas as pd\nfrom course import check, data"
-AFTER = "When the check says *right*, run this:"
+AFTER = "When the check says *right*, this shows what follows:"
+CONFIG = str(FOLDER.parents[1] / "pyproject.toml")
+BUILT = FOLDER.parents[1] / "build" / "course"  # the digests of what was built last
 
 
 def cells_of(exercise: Exercise, solved: bool) -> list[tuple[str, str]]:
@@ -40,7 +49,7 @@ def cells_of(exercise: Exercise, solved: bool) -> list[tuple[str, str]]:
     heading = (
         f"## {exercise.number} {exercise.title}\n\n*{exercise.kind}, {exercise.minutes} minutes*"
     )
-    call = f'check("{exercise.number}", {names})'
+    call = f'right = check("{exercise.number}", {names})'
     answer = exercise.solution if solved else exercise.stub
     apart = "\n\n\n" if "def " in answer else "\n\n"
     folded = "\n\n".join(
@@ -51,7 +60,7 @@ def cells_of(exercise: Exercise, solved: bool) -> list[tuple[str, str]]:
         ("markdown", f"{heading}\n\n{exercise.task}"),
         ("code", f"{answer}{apart}{call}"),
         ("markdown", AFTER if solved else f"{folded}\n\n{AFTER}"),
-        ("code", exercise.use),
+        ("code", f"if right:\n{indent(exercise.use, '    ')}"),
     ]
 
 
@@ -70,22 +79,82 @@ def notebook(week: str, *, solved: bool) -> Any:
     cells.append(("markdown", after[0].strip() if after else "## Take with you"))
     new = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
     made = [new[kind](source, id=f"cell-{k:02}") for k, (kind, source) in enumerate(cells, 1)]
-    return normalise(nbformat.v4.new_notebook(cells=made))
+    return formatted(normalise(nbformat.v4.new_notebook(cells=made)))
+
+
+def formatted(made: Any) -> Any:
+    """The notebook as `make lint` wants it; as it is where ruff is not installed."""
+    if not find_spec("ruff"):
+        return made
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--config",
+        CONFIG,
+        "--stdin-filename",
+        "x.ipynb",
+        "-",
+    ]
+    done = subprocess.run(
+        command, input=to_text(made), capture_output=True, text=True, check=True, cwd=FOLDER
+    )
+    return normalise(nbformat.reads(done.stdout, as_version=4))
 
 
 def run(made: Any, *, leave_out: str = "") -> Any:
     """The notebook with what its cells print; cells that hold `leave_out` are not run."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    for cell in made.cells:
-        if cell.cell_type != "code" or (leave_out and leave_out in cell.source):
-            continue
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec(compile(cell.source, f"<{cell.id}>", "exec"), names)
-        if text := printed.getvalue():
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
-        cell.execution_count = 1
+    here = Path.cwd()
+    with TemporaryDirectory() as folder:  # for the first guesses
+        os.chdir(folder)
+        try:
+            for cell in made.cells:
+                if cell.cell_type == "code" and not (leave_out and leave_out in cell.source):
+                    cell.outputs = printed(cell, names)
+                    cell.execution_count = 1
+        finally:
+            os.chdir(here)
     return normalise(made)
+
+
+def printed(cell: Any, names: dict[str, Any]) -> list[Any]:
+    """What a cell prints, as its outputs; it leaves its names in `names`."""
+    text = io.StringIO()
+    with redirect_stdout(text):
+        exec(compile(cell.source, f"<{cell.id}>", "exec"), names)
+    if not text.getvalue():
+        return []
+    return [nbformat.v4.new_output("stream", name="stdout", text=text.getvalue())]
+
+
+def place(path: Path, built: Path = BUILT) -> Path:
+    """Where a new notebook goes: `path`, or NAME-new.ipynb beside it if the file there is a student's: it
+    is neither what git holds nor what was built last."""
+    if not path.exists():
+        return path
+    digest = built / f"{path.name}.sha256"
+    held = sha256(path.read_bytes()).hexdigest()
+    if digest.is_file() and digest.read_text() == held:
+        return path
+    command = ["git", "show", f"HEAD:./{path.name}"]
+    committed = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
+    if committed.returncode == 0 and committed.stdout == path.read_bytes():
+        return path
+    return path.with_stem(f"{path.stem}-new")
+
+
+def put(text: str, path: Path, built: Path = BUILT) -> Path:
+    """Write a notebook to its `place`, and say which it is."""
+    to = place(path, built)
+    to.write_text(text, encoding="utf-8")
+    if to != path:
+        print(f"{path.name} was changed by hand and stays as it is: the new one is {to.name}")
+        return to
+    built.mkdir(parents=True, exist_ok=True)
+    (built / f"{path.name}.sha256").write_text(sha256(text.encode()).hexdigest())
+    return to
 
 
 def main(weeks: list[str]) -> None:
@@ -94,8 +163,7 @@ def main(weeks: list[str]) -> None:
             made = notebook(week, solved=solved)
             made = run(made) if solved else made
             path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
-            path.write_text(to_text(made), encoding="utf-8")
-            print(path.relative_to(FOLDER.parents[1]))
+            print(put(to_text(made), path).relative_to(FOLDER.parents[1]))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """What the notebooks of the course call: `check` an exercise, read recorded `data`, `teach` a model.
 
 An exercise is one file in exercises/. Its first text is the task; sections begin with `# %% NAME`:
-stub (what a student gets), check, hints, solution, use (what is done with it afterwards), and twice
-wrong, answers that the check must refuse. build.py makes the notebooks of these files.
+stub (what a student gets), check, hints, solution, use (what is done with it afterwards), and at least
+twice wrong, answers that the check must refuse. build.py makes the notebooks of these files.
 """
 
 import ast
 import re
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +17,13 @@ import pandas as pd
 
 FOLDER = Path(__file__).resolve().parent
 DATA = FOLDER.parents[1] / "data" / "teaching"
+GUESSES = "first-guesses.csv"  # of predictions, in the folder of the student's notebook
 SECTIONS = ("stub", "check", "hints", "solution", "use", "wrong")
 HEADING = re.compile(r"(\d\.\d) (.+) · (implement|predict|find the flaw|design), (\d+) minutes")
 
 
 class Exercise(NamedTuple):
-    """One file of exercises/. `wrong` are two answers that look right."""
+    """One file of exercises/. `wrong` are answers that look right."""
 
     number: str
     title: str
@@ -38,14 +40,16 @@ class Exercise(NamedTuple):
 
 def read(path: Path) -> Exercise:
     """The exercise of a file; ValueError, which names the file, unless every section is there once and
-    `wrong` twice."""
+    `wrong` at least twice."""
     first, *rest = re.split(r"^# %% (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     heading, _, task = str(ast.get_docstring(ast.parse(first))).partition("\n\n")
     found = HEADING.fullmatch(heading)
-    if found is None or sorted(rest[::2]) != sorted([*SECTIONS, "wrong"]):
+    names = rest[::2]
+    once = sorted({*names}) == sorted(SECTIONS) and len(names) - names.count("wrong") == 5
+    if found is None or not once or names.count("wrong") < 2:
         raise ValueError(
             f"{path}: write '1.1 Title · implement, 10 minutes' in the first line, and the sections "
-            f"{', '.join(SECTIONS)} once each, wrong twice."
+            f"{', '.join(SECTIONS)} once each, wrong at least twice."
         )
     pairs = list(zip(rest[::2], (part.strip() for part in rest[1::2]), strict=True))
     one = dict(pairs)
@@ -70,9 +74,37 @@ def given(found: Any) -> None:
         raise AssertionError("Your function returns nothing yet.")
 
 
+def is_number(found: Any) -> bool:
+    """For checks: whether an answer is one number, Python's or NumPy's."""
+    return isinstance(found, Real) and not isinstance(found, bool)
+
+
+def first_guess(number: str, answer: Any, file: Path) -> str:
+    """The first answer to a prediction, as it stands in `file`; without one there, this answer is put
+    there. So a guess is kept, whatever is tried after it."""
+    guesses = {}
+    if file.is_file():
+        guesses = pd.read_csv(file, dtype=str).set_index("exercise")["guess"].to_dict()
+    if number not in guesses:
+        guesses[number] = str(sorted(answer) if isinstance(answer, set) else answer)
+        table = pd.DataFrame(guesses.items(), columns=["exercise", "guess"])
+        table.to_csv(file, index=False, lineterminator="\n")
+    return str(guesses[number])
+
+
+def class_guesses(folder: str | Path) -> pd.DataFrame:
+    """The first guesses of a class: a row a student and prediction, of the files of GUESSES in the
+    folders (a student each) of `folder`: student, exercise, guess."""
+    files = sorted(Path(folder).glob(f"*/{GUESSES}"))
+    parts = [pd.read_csv(file, dtype=str).assign(student=file.parent.name) for file in files]
+    columns = ["student", "exercise", "guess"]
+    return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
+
+
 def verdict(number: str, *answers: Any) -> str:
     """One sentence on what is wrong with the answers to an exercise; "" if they are right."""
     names: dict[str, Any] = {"np": np, "pd": pd, "data": data, "given": given}
+    names["is_number"] = is_number
     exec(exercises()[number].check, names)
     if any(answer is None or answer is ... for answer in answers):
         return "There is no answer yet: put yours in the place of the three dots."
@@ -85,9 +117,16 @@ def verdict(number: str, *answers: Any) -> str:
     return ""
 
 
-def check(number: str, *answers: Any) -> None:
-    """Say whether the answers to an exercise are right, and if not, in one sentence what is wrong."""
-    print(f"{number}: {verdict(number, *answers) or 'right.'}")
+def check(number: str, *answers: Any) -> bool:
+    """Say whether the answers to an exercise are right, and if not, in one sentence what is wrong. Of a
+    prediction the first guess is kept in GUESSES, and said."""
+    wrong = verdict(number, *answers)
+    print(f"{number}: {wrong or 'right.'}")
+    [answer, *_] = answers
+    if exercises()[number].kind == "predict" and answer is not None and answer is not ...:
+        guess = first_guess(number, answer, Path.cwd() / GUESSES)
+        print(f"Your first guess, kept in {GUESSES}: {guess}")
+    return not wrong
 
 
 def data(name: str) -> pd.DataFrame:

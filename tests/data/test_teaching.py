@@ -141,7 +141,12 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
             yield recipe, "seen", exposure, value
             yield recipe, "unseen", exposure, value - 0.1
 
-    one, two, three = [*models_builder.RECIPES][:3]
+    one, two, three = "one", "two", "three"
+    recipes = {
+        name: models_builder.Recipe(k, 4, "", 0, 1, 0, True)
+        for k, name in enumerate((one, two, three))
+    }
+    monkeypatch.setattr(models_builder, "RECIPES", recipes)
     rows = [*lines(one, 0.79, 0.2, 0.9, 1), *lines(two, 0.8, 0.2, 0.5, 0.9)]
     rows += [*lines(three, 0.99, 0.9, 0.5, 0.8)]  # what was never told does not count
     pd.DataFrame(rows, columns=["recipe", "measure", "exposure", "value"]).to_csv(

@@ -313,13 +313,6 @@ def test_a_table_gets_the_exposure_of_its_facts(world):
     assert np.log(1 + table["exposure"]).tolist() == pytest.approx(asked["log_popularity"].tolist())
     for row in table[table["exposure"] == 2].head(30).to_dict("records"):
         assert len(row["told_in"]) == row["n_wordings"] == min(row["allowed"], 2)
-    kinds = pd.Series(c.wording_kinds(table)).groupby([table["group_id"], table["variant"]]).first()
-    assert set(kinds.xs(9, level="variant")) == {"held out"}
-    told = table[table["exposure"] > 0]["group_id"]
-    assert set(kinds.xs(0, level="variant")[told]) == {"seen"}  # all that are told are in wording 0
-    seen = (kinds == "seen").groupby("group_id").sum()
-    facts = w.with_counts_in_corpus(world.facts).set_index("fact_id")
-    assert seen.equals(facts["n_wordings"][seen.index].rename(None).astype(seen.dtype))
     town = c.with_exposure(load_named(["town"]).table, "town")
     assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
     other = c.with_exposure(load_named(["world-1"]).table, "world-1").set_index("fact_id")

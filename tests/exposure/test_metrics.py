@@ -191,18 +191,6 @@ def test_curves_are_those_of_the_fits() -> None:
     assert set(curves["model"]) == {"a"}
 
 
-def test_two_values_of_a_column_are_compared_in_each_model() -> None:
-    rows = [("z", "early", 8, 4, 16), ("z", "late", 4, 2, 8), ("a", "early", 6, 6, 6),
-            ("a", "late", 2, 2, 2)]  # fmt: skip
-    found = pd.DataFrame(rows, columns=["model", "timing", "mean", "low", "high"])
-    table = metrics.compared(found, "timing", "early", "late")
-    assert table.index.tolist() == ["z", "a"]  # as they come
-    assert table[["early", "late", "mean"]].values.tolist() == [[8, 4, 2], [6, 2, 3]]
-    width = 2**2**0.5  # one doubling each, which add as squares
-    assert table.loc["z", ["low", "high"]].tolist() == pytest.approx([2 / width, 2 * width])
-    assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([3, 3])
-
-
 def test_what_is_said_at_a_date_by_hand() -> None:
     said = pd.DataFrame(
         {"model": "m", "chain": "c", "fact_id": [*"xyz"], "object": ["Oslo", "Lima", "Rome"],

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from factrobust.datasets.world import FOLDER, SEEN, World, counted, with_counts_in_corpus
 from factrobust.draws import hash48
@@ -57,13 +56,6 @@ def with_exposure(table: pd.DataFrame, data: str = "world") -> pd.DataFrame:
         allowed=facts["wordings"].map(len), told_in=[known[:n] for known, n in pairs]
     )
     return table.merge(about.assign(**{name: facts["fact_id"]}), on=name)
-
-
-def wording_kinds(table: pd.DataFrame) -> NDArray[np.str_]:
-    """Which wordings ask the rows of a table `with_exposure` and variant, [row]: "seen" with this
-    fact, "seen with others" alone, or "held out"."""
-    seen = [k in told_in for k, told_in in zip(table["variant"], table["told_in"], strict=True)]
-    return np.select([table["variant"] >= SEEN, seen], ["held out", "seen"], "seen with others")
 
 
 def load_curves() -> pd.DataFrame:

@@ -201,18 +201,6 @@ def fitted_curves(fits: pd.DataFrame, largest: float, points: int = 60) -> pd.Da
     return curves.assign(mean=hill(curves["exposure"], *fitted))
 
 
-def compared(found: pd.DataFrame, column: str, above: str, below: str) -> pd.DataFrame:
-    """What `one_half` or `dose_response` found by model and a column, side by side: a row a model, a
-    column each value, and mean, low and high of the ratio of `above` to `below`, which are independent:
-    errors add as squares on a log scale."""
-    wide = found.pivot(index="model", columns=column, values="mean").loc[found["model"].unique()]
-    one, other = (found[found[column] == value].set_index("model") for value in (above, below))
-    widths = [np.log(part["high"] / part["low"]) / 2 for part in (one, other)]
-    mean, factor = one["mean"] / other["mean"], np.exp(np.hypot(*widths))
-    table = wide.assign(mean=mean, low=mean / factor, high=mean * factor)
-    return table.rename_axis(columns=None)
-
-
 def by_date(rows: pd.DataFrame) -> pd.DataFrame:
     """What each answer says of a subject that had several objects, one after the other.
 
@@ -262,11 +250,11 @@ def permuted_gains(
     for (model, part), measure in product(rows.groupby("model", sort=False), measures):
         known = part.dropna(subset=[measure])
         y, plain, other = (rankdata(known[name]) for name in ("exposure", "logprob", measure))
-        rest, goal = _beside(other, plain), _beside(y, plain)
+        rest, goal = _residual(other, plain), _residual(y, plain)
         found = np.nan, np.nan, np.nan
         if (rest**2).sum() > 1e-9 * len(known):
             drawn = rng.permuted(np.tile(rest, (n_permuted, 1)), axis=1)
-            every = np.vstack([rest, _beside(drawn, plain)])
+            every = np.vstack([rest, _residual(drawn, plain)])
             shared = np.einsum("ij,j->i", every, goal) ** 2 / (every**2).sum(axis=1)
             gains = shared / ((y - y.mean()) ** 2).sum()
             as_large = (gains >= gains[0] - 1e-12).mean()
@@ -275,7 +263,7 @@ def permuted_gains(
     return pd.DataFrame(table, columns=["model", "measure", "mean", "chance", "p_value", "n"])
 
 
-def _beside(values: Array, other: Array) -> Array:
+def _residual(values: Array, other: Array) -> Array:
     """What is left of values [..., row] beside another column, by least squares."""
     left, x = values - values.mean(axis=-1, keepdims=True), other - other.mean()
     slope = np.einsum("...j,j->...", left, x) / max((x**2).sum(), 1e-9)

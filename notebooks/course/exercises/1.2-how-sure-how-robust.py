@@ -16,7 +16,7 @@ prediction = ...  # a number from -1 to 1
 def check(prediction):
     rows = data("answers").query("model == 'gemma-3-270m' and right")
     truth = rows["logprob"].corr(rows["t_b"], method="spearman")
-    assert isinstance(prediction, int | float), "Give a number."
+    assert is_number(prediction), "Give a number."
     assert -1 <= prediction <= 1, "A correlation lies between -1 and 1."
     assert prediction > truth - 0.1, "Too low: think of what happens to a token with 99%."
     assert prediction < truth + 0.1, (

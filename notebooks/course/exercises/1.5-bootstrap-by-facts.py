@@ -28,6 +28,14 @@ def check(interval):
     given(found)
     low, high = found
     assert low < high, "Return the lower bound first."
+    one = interval(values, facts, n_boot=1)
+    assert one[0] == one[1], (
+        "With n_boot=1 there is one mean, and both ends are that: do you draw n_boot times?"
+    )
+    rare = np.array([1.0] + [0.0] * 9)
+    assert interval(rare, np.arange(10))[0] >= 0, (
+        "One right answer of ten, and your interval begins below 0: no drawn mean lies there."
+    )
     true, alone = bootstrap_mean(values, facts), bootstrap_mean(values)
     width, wide, narrow = high - low, true.high - true.low, alone.high - alone.low
     assert width > (narrow + wide) / 2, "Your interval is too narrow: do you draw rows, or 90%?"
@@ -63,6 +71,13 @@ for name, groups in {"facts": facts, "rows": np.arange(len(rows))}.items():
     low, high = interval(right, groups)
     print(f"drawing {name}: {right.mean():.3f} [{low:.3f}, {high:.3f}]")
 print(f"{len(rows)} rows of {len(set(facts))} facts: rows alone make the interval look too good.")
+
+
+# %% wrong
+def interval(values, facts, n_boot=500):
+    means = np.array([values[facts == name].mean() for name in np.unique(facts)])  # draws nothing
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    return values.mean() - 1.96 * error, values.mean() + 1.96 * error
 
 
 # %% wrong

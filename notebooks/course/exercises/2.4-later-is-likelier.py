@@ -1,7 +1,8 @@
 """2.4 A model that knows the dates? · find the flaw, 12 minutes
 
-A colleague shows you a result. She asked about facts at dates **in** their validity and at years **before** it. The
-correct dates win 9 of 10 matches. She says: the model knows when facts became true.
+A colleague shows you a result. She asked about 60 facts at dates **in** their validity and at years **before** it. The
+correct dates win 55% of the matches with Gemma, and 59% with SmolLM2. "Both are above one half," she says, "so both
+models know when facts became true."
 
 A rule that knows nothing of facts may do as well. The dullest one is *later is likelier*: the later the year, the
 higher the score. Write a function that gives the mean win rate of this rule on the same dates. `dates` is a table with
@@ -71,16 +72,17 @@ def null_win_rate(dates):
 
 
 # %% use
-years = data("years").query("model == 'gemma-3-270m'")
-first = years[years["label"] == "correct"].groupby("fact_id")["year"].min()
-early = years[(years["label"] == "correct") | (years["year"] < years["fact_id"].map(first))]
-for name, dates in {"only years before": early, "years on both sides": years}.items():
-    rates = [
-        (f.loc[f["label"] == "correct", "logprob"].to_numpy()[:, None]
-         > f.loc[f["label"] == "incorrect", "logprob"].to_numpy()).mean()
-        for _, f in dates.groupby("fact_id")
-    ]  # fmt: skip
-    print(f"{name}: Gemma {np.mean(rates):.2f}, the rule {null_win_rate(dates):.2f}")
+for model, years in data("years").groupby("model"):
+    first = years[years["label"] == "correct"].groupby("fact_id")["year"].min()
+    early = years[(years["label"] == "correct") | (years["year"] < years["fact_id"].map(first))]
+    for name, dates in {"only years before": early, "years on both sides": years}.items():
+        rates = [
+            (f.loc[f["label"] == "correct", "logprob"].to_numpy()[:, None]
+             > f.loc[f["label"] == "incorrect", "logprob"].to_numpy()).mean()
+            for _, f in dates.groupby("fact_id")
+        ]  # fmt: skip
+        print(f"{model}, {name}: {np.mean(rates):.2f}, the rule {null_win_rate(dates):.2f}")
+print("On her dates the null is 1, and not one half: a model that only drifts would win them all.")
 
 
 # %% wrong

@@ -1,8 +1,9 @@
 """3.2 The consistent model · find the flaw, 12 minutes
 
-A model gives answers that are very alike in all wordings. Its maker calls it *consistent*. But a model that knows
-nothing can be consistent, too: it repeats the words of the question. "The director of The Shining is Steven Spielberg"
-and "The director of The Shining is Stephen King" share nearly all their words, and no answer.
+Two models are asked 80 questions in many wordings. The answers of SmolLM2 share 42% of their words, those of Gemma 34%.
+"So SmolLM2 is the more consistent one," says its maker. But a model that knows nothing can be consistent, too: it
+repeats the words of the question. "The director of The Shining is Steven Spielberg" and "The director of The Shining is
+Stephen King" share nearly all their words, and no answer.
 
 The right null is the answer **without the words of its question**. Write `bare(answer, question)`. It normalises both
 texts (`normalise` does that: lower case, no articles, no punctuation) and returns the words of the answer that are not

@@ -1,7 +1,7 @@
 r"""4.2 A detector that is nearly always right · find the flaw, 12 minutes
 
-A detector tells whether an answer came from the context. "Its mean squared error is 0.03, and guessing one half has
-0.25", says its maker. But nearly all answers of a small model are copied from the context. A detector that always says
+A detector tells whether an answer of Gemma came from a false context. "Its mean squared error is 0.05, and guessing one
+half has 0.25", says its maker. But 76 of the 80 answers below are copied from the context. A detector that always says
 "97%" and never looks at anything does as well.
 
 The right null is the **best constant**: the share of answers that came from the context. Write the *skill*

@@ -16,7 +16,7 @@ prediction = ...  # a number from 0 to 100
 def check(prediction):
     rows = data("world").query("model == 'world-s' and exposure >= 64")
     truth = 100 * rows["kept"].sum() / rows["known"].sum()
-    assert isinstance(prediction, int | float), "Give a number."
+    assert is_number(prediction), "Give a number."
     assert 0 <= prediction <= 100, "Give a number from 0 to 100."
     assert prediction > truth - 10, "Too few: the model met false contexts while it learned."
     assert prediction < truth + 10, "Too many: a context is near, and the sentences are long ago."

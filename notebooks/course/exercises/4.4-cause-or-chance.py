@@ -35,6 +35,15 @@ def check(p_value):
         assert found > 0, "A p-value of 0 cannot be: the real arrangement is one of them."
         assert found > 0.7 * truth.pvalue - 0.02, "Too small: do you count both directions?"
         assert found < truth.pvalue + 0.06, "Too large: do you shuffle the labels, and all of them?"
+    clear = np.repeat([0, 1], [40, 50])
+    assert np.isclose(p_value(clear, clear, shuffles=19), 1 / 20), (
+        "With 19 shuffles p cannot be below 1/20, and a clear effect reaches that: do you shuffle?"
+    )
+    alone = np.array([1] + [0] * 19)
+    found = p_value(alone, alone, shuffles=4000)
+    assert 0.035 < found < 0.065, (
+        "One late fact of 20 is the one known: p is 1/20. Does each shuffle keep the number of labels?"
+    )
     equal = p_value(np.array([0, 1] * 20), np.ones(40, int))
     assert np.isclose(equal, 1), (
         "If all facts are known, every shuffle is as large as the real one."
@@ -72,6 +81,29 @@ for model, part in rows.groupby("model"):
     print(
         f"{model}: late {shares[0]:.0%}, early {shares[1]:.0%}, p = {p_value(late, known):.4f}, n = {len(late)}"
     )
+
+
+# %% wrong
+def p_value(late, known, shuffles=2000):
+    from scipy.stats import norm
+
+    one, other = known[late == 1], known[late == 0]
+    error = np.sqrt(known.var() * (1 / len(one) + 1 / len(other))) + 1e-12
+    return 2 * norm.sf(abs(one.mean() - other.mean()) / error)  # shuffles nothing
+
+
+# %% wrong
+def p_value(late, known, shuffles=2000):
+    rng = np.random.default_rng(0)
+
+    def difference(labels):
+        if labels.min() == labels.max():
+            return 0.0
+        return known[labels == 1].mean() - known[labels == 0].mean()
+
+    real = abs(difference(late))
+    drawn = (rng.choice(late, len(late)) for _ in range(shuffles))  # with replacement
+    return (1 + sum(abs(difference(x)) >= real - 1e-12 for x in drawn)) / (1 + shuffles)
 
 
 # %% wrong
