@@ -627,7 +627,7 @@ from factrobust.models.records import Records
 loaded = factrobust.load_model("smollm2-135m-instruct", records=Records(None))
 assert loaded.fingerprint.startswith("sha256:b179c9523d0e6a0f")
 ours = {name for name in sys.modules if name.startswith("factrobust.models.")}
-assert ours == {f"factrobust.models.{name}" for name in ("interface", "load", "prompts", "records")}, ours
+assert ours == {f"factrobust.models.{name}" for name in ("interface", "load", "memory", "prompts", "records")}, ours
 endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
 factrobust.load_model(endpoint, records=Records(None)).require("generate")
 assert not {"torch", "transformers", "openai"} & set(sys.modules)
