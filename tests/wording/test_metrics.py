@@ -196,9 +196,6 @@ def test_rouge_l_by_hand():
 # Three facts in three wordings; the means of facts are 1, 1/3, 1/3, of wordings 2/3, 2/3, 1/3, of all
 # 5/9. Sums of squares: of facts 3 (16 + 4 + 4) / 81 = 8/9, of wordings 3 (1 + 1 + 4) / 81 = 2/9, of all
 # 9 (5/9) (4/9) = 20/9, so 10/9 is left.
-BY_HAND = np.array([[1, 1, 1], [0, 1, 0], [1, 0, 0]], float)
-
-
 def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
     parts = []
     for relation, table in tables.items():
@@ -206,68 +203,6 @@ def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
         part = pd.DataFrame(cells, columns=["group_id", "variant", "correct"])
         parts.append(part.assign(model=model, relation=relation))
     return pd.concat(parts, ignore_index=True)
-
-
-def test_sums_of_squares_and_components_by_hand():
-    assert metrics.sums_of_squares(BY_HAND) == pytest.approx([8 / 9, 2 / 9, 10 / 9])
-    # Mean squares 4/9, 1/9, 5/18: (8/18 - 5/18) / 3 and (2/18 - 5/18) / 3, which is below 0.
-    found = metrics.components(np.ones((1, 3)), *BY_HAND.T)[:, 0]
-    assert found == pytest.approx([1 / 18, -1 / 18, 5 / 18])
-
-
-def test_a_fact_drawn_twice_makes_no_common_effect_of_wordings():
-    weights = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
-    parts = metrics.components(weights, *BY_HAND.T)
-    # The pairs of facts 0 and 1 alone: fact 0 has no d, so that nothing is in common.
-    assert parts[1, 0] == pytest.approx(0)
-    # Of sum d^2 / 2, 0 and 1/3, the mean over three draws is 1/9; (1 - 1/3)^2 / 2 = 2/9 less 1/27.
-    assert parts[[0, 2], 0] == pytest.approx([2 / 9 - 1 / 27, 1 / 9])
-    assert np.isnan(parts[:, 1]).all()  # one fact and its copies
-
-
-def test_components_find_known_variances():
-    rng = np.random.default_rng(1)
-    chances = {}
-    for k in range(40):  # facts know, wordings do not matter: a share of 0
-        known = rng.random((40, 1)) < 0.5
-        chances[f"r{k}"] = rng.random((40, 5)) < np.where(known, 0.9, 0.1)
-    table = metrics.variance_shares(marked(chances), n_boot=200).set_index(["relation", "source"])
-    overall = table.loc["all"]
-    # Of the variance 0.25, facts have 0.4^2 = 0.16 and each answer has 0.9 * 0.1 = 0.09.
-    off = overall.loc[["fact", "wording", "interaction"], "share"] - [0.64, 0, 0.36]
-    assert (off.abs() < [0.02, 0.01, 0.02]).all()
-    assert overall["n"].eq(40).all()
-    own = table.xs("wording", level="source").drop("all")
-    assert own["n"].eq(40).all()
-    assert ((own["low"] <= 0) & (own["high"] >= 0)).mean() > 0.8
-    assert (own["p"] < 0.05).mean() < 0.15  # the null holds
-
-
-def test_intervals_over_facts_hold_the_true_share_of_wordings():
-    rng, chances = np.random.default_rng(2), np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    tables = {f"r{k}": rng.random((30, 5)) < chances for k in range(100)}
-    table = metrics.variance_shares(marked(tables), n_boot=200)
-    shares = table[(table["source"] == "wording") & (table["relation"] != "all")]
-    # Wordings have the variance 0.1 (n - 1), answers the mean of p (1 - p), 0.17.
-    true = 0.1 / 0.27
-    assert shares["share"].mean() == pytest.approx(true, abs=0.02)
-    assert 0.88 <= ((shares["low"] <= true) & (true <= shares["high"])).mean() <= 0.99
-
-
-def test_wordings_that_decide_have_all_of_the_variance_and_a_small_p():
-    decides = np.tile([1.0, 0.0, 0.0, 1.0], (12, 1))
-    table = metrics.variance_shares(marked({"a": decides, "b": np.ones((3, 4))}), n_boot=99)
-    assert set(table["relation"]) == {"a", "all"}  # b does not vary
-    by = table[table["relation"] == "a"].set_index("source")
-    assert by[["share", "squares"]].values == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
-    assert by.loc["wording", "p"] == pytest.approx(1 / 100)
-    assert by.drop("wording")["p"].isna().all()
-    # Facts that lack a wording, and lone facts, are left out.
-    rows = marked({"a": BY_HAND, "b": BY_HAND[:1]})
-    short = rows.drop(index=rows.index[2])  # a/0 in wording 2
-    table = metrics.variance_shares(short, n_boot=20)
-    assert table.groupby("relation")["n"].first().to_dict() == {"a": 2, "all": 1}
-    assert metrics.variance_shares(rows[rows["relation"] == "b"], n_boot=20).empty
 
 
 def test_what_an_answer_says_beyond_its_question():
@@ -318,40 +253,6 @@ def test_what_one_answer_tells():
     assert table.loc["b", names].tolist() == [-2, -2, -2, -2, 1]
     assert table.loc["c", names[:4]].isna().all()
     assert table.loc["c", "n_tokens"] == 0
-
-
-def answered(x: np.ndarray) -> pd.DataFrame:
-    """A table [fact, wording] of right answers as rows."""
-    fact, variant = np.indices(x.shape).reshape(2, -1)
-    names = [f"f{i:04d}" for i in fact]
-    table = {"model": "m", "relation": "r", "group_id": names, "variant": variant}
-    return pd.DataFrame(table | {"correct": x.astype(bool).ravel()})
-
-
-def test_the_nested_table_by_hand():
-    x = np.array([[1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
-    made = metrics.nested(answered(x)).pivot(index="group_id", columns="variant", values="correct")
-    # Wordings keep 2, 1 and 2; the first two facts, right in two wordings, come first, by name.
-    assert made.to_numpy().astype(int).tolist() == [[1, 1, 1], [1, 0, 1], [0, 0, 0], [0, 0, 0]]
-    again = metrics.nested(answered(made.to_numpy()))["correct"]
-    assert again.tolist() == made.to_numpy().ravel().tolist()
-
-
-def test_latent_components_are_those_that_answers_were_drawn_from():
-    rng, ease = np.random.default_rng(0), np.array([-1.0, -0.5, 0, 0.2, 0.6, 1])
-    sums = ease + 1.5 * rng.normal(size=(4000, 1)) + rng.normal(size=(4000, 6))
-    found = metrics.latent_components((sums > 0).astype(float))
-    assert found == pytest.approx([2.25, ease.var(ddof=1), 1], rel=0.1)
-    # Without an interaction hardly any share is left to it, however coarse the rounding.
-    steps = ease + 3 * rng.normal(size=(4000, 1))
-    parts = metrics.latent_components((steps > 0).astype(float))
-    assert parts[2] / parts.sum() < 0.05
-    # Without wordings the noise of their estimates is taken off.
-    tables = [1.5 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 6)) > 0 for _ in range(10)]
-    wording = [metrics.latent_components(table.astype(float))[1] for table in tables]
-    assert np.mean(wording) < 0.06  # 0.15 with the noise left in
-    shares = metrics.latent_shares(answered(tables[0])).set_index("source")["share"]
-    assert shares.sum() == pytest.approx(1)
 
 
 def test_between_and_within_relations():

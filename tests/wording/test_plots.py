@@ -58,20 +58,12 @@ def test_wordings_stand_in_the_row_of_their_relation(check, points, rows, entrie
     assert fig.axes[0].get_title().endswith("n = 30 facts a relation")
 
 
-def test_variance_is_stacked_with_all_relations_on_top(check, models, rows, entries):
-    one = pd.DataFrame({
-        "relation": ["a"] * 3 + ["b"] * 3 + ["all"] * 3, "source": ["fact", "wording", "interaction"] * 3,
-        "share": [0.5, 0.2, 0.3, 0.55, -0.1, 0.55, 0.5, 0.0, 0.5], "n": [30] * 6 + [2] * 3,
-    })  # fmt: skip
-    table = pd.concat(one.assign(model=model) for model in models)
-    fig = check(plots.variance(table), axes=len(models))
-    assert rows(fig.axes[0]) == ["all", "a", "b"]
-    assert entries(fig) == ["fact", "wording", "interaction"]
-    for axis in fig.axes:
-        widths = [[bar.get_width() for bar in bars] for bars in axis.containers]
-        drawn = np.array(widths).T.tolist()
-        assert drawn == [[0.5, 0, 0.5], pytest.approx([0.5, 0.2, 0.3]), [0.5, 0, 0.5]]
-        assert axis.get_title().endswith("n = 30 facts a relation")
+def test_flips_have_a_panel_a_prompt_and_a_row_a_model(check, intervals, models, rows, entries):
+    kinds = ["no word changed", "paraphrase"]
+    table = intervals(prompt=["no example", "two examples"], model=models, kind=kinds, n=12)
+    fig = check(plots.floor(table), axes=2)
+    assert entries(fig) == kinds
+    assert len(rows(fig.axes[0])) == len(models)
 
 
 def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, models, rows, points):

@@ -86,21 +86,19 @@ def by_wording(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
 
 
-def variance(table: pd.DataFrame) -> Figure:
-    """Shares of the variance of right answers, a bar a relation and a panel a model. `table` of
-    `wording.metrics.variance_shares`; a component below 0 counts as 0. Relations stand by the mean
-    share of wordings, "all" on top."""
-    table = table.assign(share=table["share"].clip(lower=0))
-    table["n"] = table["n"].mask(table["relation"] == "all").ffill()
-    table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
-    order = table[table["source"] == "wording"].groupby("relation")["share"].mean()
-    order["all"] = np.inf
-    rows = list(order.sort_values(ascending=False).index)
-    fills = {"fact": style.SKY, "wording": style.PURPLE, "interaction": "0.8"}
-    return blocks.stacks(
-        table, "relation", rows, [*map(style.name, rows)], "source", fills, panel="model",
-        height=0.9 + 0.19 * len(rows), what="facts a relation", labels=("share of the variance", ""),
-    )[0]  # fmt: skip
+def floor(table: pd.DataFrame) -> Figure:
+    """Share of the answers that flip, a row a model and a panel a prompt. `table`: intervals by prompt,
+    model and kind of version (`wording.floor.with_kind`)."""
+    rows = [*style.looks(table["model"])]
+    return blocks.forest(
+        table,
+        "model",
+        rows,
+        panel="prompt",
+        by="kind",
+        xlabel="share of answers that flip",
+        what="facts",
+    )[0]
 
 
 def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:

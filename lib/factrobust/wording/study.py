@@ -93,7 +93,7 @@ class Study(study.Study):
 
         return self.concat_over_models(answers)
 
-    def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def sets_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
         lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
@@ -103,7 +103,7 @@ class Study(study.Study):
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
         """The answers to all wordings of a question together, with `int_sim`."""
-        return schemas.AnswerSets.validate(self._sets(self.responses))
+        return schemas.AnswerSets.validate(self.sets_of(self.responses))
 
     @cached_property
     def originals(self) -> pd.DataFrame:
@@ -124,7 +124,7 @@ class Study(study.Study):
     def sample_sets(self) -> pd.DataFrame:
         """The `samples` of a question together, with `int_sim` and `clusters`
         (`wording.probe.meanings`)."""
-        sets = self._sets(self.samples)
+        sets = self.sets_of(self.samples)
         return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
 
     def p_true(self, model: Model) -> pd.DataFrame:
@@ -135,12 +135,12 @@ class Study(study.Study):
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
         """`answer_sets` of the answers without the words of their questions."""
-        return self._sets(metrics.without_question(self.responses))
+        return self.sets_of(metrics.without_question(self.responses))
 
     @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
-        return self._sets(metrics.control_groups(self.responses, self.parameter("seed")))
+        return self.sets_of(metrics.control_groups(self.responses, self.parameter("seed")))
 
     @cached_property
     def groups(self) -> pd.DataFrame:
