@@ -205,6 +205,22 @@ def marked(tables: dict[str, np.ndarray], model: str = "m") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def test_the_commonest_answer_leaves_the_question_itself_out():
+    answers = [["rock"], ["rock", "punk"], ["jazz"], ["rock"], ["Rock"], ["red"]]
+    relations = ["genre"] * 4 + ["color"] * 2
+    questions = pd.DataFrame({"relation": relations, "answers": answers})
+    # genre: rock stands three times, so each of these is hit by the two others; jazz is not. In color
+    # each has only the other one's answer, which is wrong.
+    assert metrics.commonest_answer(questions)["correct"].tolist() == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
 def test_what_an_answer_says_beyond_its_question():
     asked = pd.DataFrame({"question": ["What is the capital of Japan?", *["Who wrote Dune?"] * 2]})
     asked["text"] = ["The capital of Japan is Tokyo", "dune, wrote", "Frank Herbert"]

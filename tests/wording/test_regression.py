@@ -229,6 +229,40 @@ def test_binned_correctness_by_hand():
     assert table["high"].tolist() == pytest.approx(high.tolist())
 
 
+def test_relations_that_are_always_wrong_or_right_do_not_count_within():
+    rng = np.random.default_rng(1)
+    n, relation = 900, np.repeat(["a", "b", "c"], 300)
+    scons = rng.normal(size=n)
+    right = (rng.random(n) < expit(scons)) & (relation != "c")
+    table = pd.DataFrame({"model": "m", "relation": relation, "correct": right, "scons": scons})
+    assert set(regression.mixed(table)["relation"]) == {"a", "b"}
+    within = regression.odds_ratios(table, ("QCat", "SCons")).iloc[0]
+    without = regression.odds_ratios(table[relation != "c"], ("QCat", "SCons")).iloc[0]
+    assert within["odds_ratio"] == without["odds_ratio"]
+    assert within[["n", "relations"]].tolist() == [600, 2]
+    assert regression.odds_ratios(table, ("SCons",)).iloc[0]["n"] == 900
+
+
+def test_the_change_from_over_all_to_within_is_the_difference_of_the_leads():
+    rng = np.random.default_rng(0)
+    n, relation = 8000, np.repeat(np.arange(16), 500)
+    inside, cert = rng.normal(size=(2, n))
+    scons = inside + relation * 0.5
+    right = rng.random(n) < expit(inside + cert - 0.6 * (relation - 7.5))
+    table = pd.DataFrame({"model": "m", "relation": relation.astype(str), "correct": right})
+    table = table.assign(scons=scons, cert=cert)
+    leads = []
+    for predictors in (("SCons", "Cert"), ("QCat", "SCons", "Cert")):
+        odds = regression.odds_ratios(table, predictors).set_index("term")["odds_ratio"]
+        leads.append(np.log(odds["SCons"]) - np.log(odds["Cert"]))
+    found = regression.change_within(table, "SCons", "Cert").iloc[0]
+    assert found["change"] == pytest.approx(leads[1] - leads[0])
+    assert 0 < found["low"] < found["change"] < found["high"]
+    assert found[["n", "relations"]].tolist() == [n, 16]
+    turned = regression.change_within(table, "Cert", "SCons").iloc[0]
+    assert turned["low"] == pytest.approx(-found["high"])
+
+
 def test_odds_ratios_with_and_without_relations_are_simpsons():
     """Within each relation a larger SCons is right more often (odds times e a standard deviation);
     relations with a larger SCons are right less often."""

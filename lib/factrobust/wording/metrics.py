@@ -75,6 +75,26 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     )
 
 
+def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
+    """What a model that knows nothing but answers would say: to each question the answer that is accepted
+    for most *other* questions of its relation. `correct`: whether it is accepted here, too. A row a
+    question, in their order; ties go to the answer that stands first."""
+    accepted = [frozenset(map(normalise, answers)) for answers in questions["answers"]]
+    counts = questions["relation"].map(
+        {
+            relation: Counter(answer for i in rows for answer in sorted(accepted[i]))
+            for relation, rows in questions.reset_index(drop=True)
+            .groupby("relation")
+            .groups.items()
+        }
+    )
+    correct = []
+    for own, count in zip(accepted, counts, strict=True):
+        others = count - Counter(own)
+        correct.append(bool(others) and max(others, key=others.__getitem__) in own)
+    return questions.assign(correct=correct)
+
+
 def relation_correlations(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
