@@ -172,6 +172,11 @@ def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     return np.array([fmean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
+def sums_of_logprobs(logprobs: pd.Series) -> pd.Series:
+    """log P of each text, the sum over its tokens [text]; NaN without a token."""
+    return logprobs.map(lambda tokens: sum(tokens) if len(tokens) else np.nan).astype(float)
+
+
 def one_answer(logprobs: pd.Series) -> pd.DataFrame:
     """What one answer's tokens tell: the sum, mean, first and least of their log-probabilities, and
     their number n_tokens; without a token NaN and 0. The index is that of `logprobs`."""

@@ -79,8 +79,8 @@ def sampled(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence, after leading
-    newlines as in `greedy`), logprobs (untempered, up to the line's end). Equal prompts are asked
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where newlines
+    are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end). Equal prompts are asked
     once."""
     sent = prompts(model, questions, prompt_format)
     how: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
@@ -89,10 +89,17 @@ def sampled(
     for chunk in in_chunks(sent):
         samples |= zip(chunk, model.sample(chunk, **how), strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
-    drawn = [(first_sentence(g.text), g.logprobs) for p in sent for g in samples[p]]
+    begun = said if skip_newlines else _as_it_is
+    drawn = [
+        (first_sentence(begun(g.text, g.prompt)), g.logprobs) for p in sent for g in samples[p]
+    ]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
     return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)
+
+
+def _as_it_is(text: str, prompt: str) -> str:
+    return text
 
 
 def probability_true(model: Model, responses: pd.DataFrame) -> np.ndarray:

@@ -83,6 +83,28 @@ def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
     return np.where(known, expit(np.einsum("ij,j->i", design, fitted.coefficients)), np.nan)
 
 
+def evidence(fitted: Fit, groups: pd.DataFrame) -> Array:
+    """What speaks for each answer beside its relation, [row]: its predictors, standardised, times their
+    slopes in its relation, over the length of these slopes.
+
+    Intercepts are left out, and of slopes only the ratios count. So answers of one relation can be
+    ordered even where they were predicted by different fits, and one predictor alone orders them as it
+    does without a fit. 0 where there are no slopes, NaN for a new category.
+    """
+    frame = _frame(groups, fitted.predictors)
+    names = fitted.scaling.index
+    z = (frame[names].to_numpy() - fitted.scaling["mean"].to_numpy()) / fitted.scaling["sd"].to_numpy()
+    coefficients = fitted.coefficients
+    slopes = np.tile(coefficients[names].to_numpy(), (len(frame), 1))
+    if "QCat" in frame:
+        for column, name in enumerate(names):
+            added = [f"QCat[T.{category}]:{name}" for category in frame["QCat"]]
+            slopes[:, column] += coefficients.reindex(added).fillna(0).to_numpy()
+        slopes[~frame["QCat"].isin(fitted.categories).to_numpy()] = np.nan
+    length = np.sqrt((slopes**2).sum(axis=1))
+    return np.asarray((z * slopes).sum(axis=1) / np.where(length == 0, 1, length))
+
+
 def undefined(groups: pd.DataFrame) -> str | None:
     """Why no regression can be fitted to these rows, or None."""
     right = int(groups["correct"].sum())

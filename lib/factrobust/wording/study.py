@@ -75,7 +75,7 @@ class Study(study.Study):
         self._every = every
         # in the invented world a newline ends an answer
         skip = data not in WORLDS
-        self._greedy = partial(probe.greedy, skip_newlines=skip)
+        self._greedy = partial(probe.greedy, skip_newlines=skip, go_on=skip)
         self._sampled = partial(probe.sampled, skip_newlines=skip)
         self.responses = self._ask(self._greedy, self.questions)
         if self.models:
@@ -111,6 +111,15 @@ class Study(study.Study):
         `int_sim` in 0 to 1."""
         sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
         return self.marked[self.marked["variant"] == 0].merge(sets, on=metrics.KEY)
+
+    @cached_property
+    def signs(self) -> pd.DataFrame:
+        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without a
+        token): what may foretell a right answer without a sample."""
+        bare = self.bare_sets[[*metrics.KEY, "int_sim"]].rename(columns={"int_sim": "scons_bare"})
+        bare["scons_bare"] = bare["scons_bare"].clip(0, 1)
+        table = self.originals.merge(bare, on=metrics.KEY, validate="1:1")
+        return table.assign(logprob_sum=metrics.sums_of_logprobs(table["logprobs"]))
 
     @cached_property
     def samples(self) -> pd.DataFrame:
