@@ -17,7 +17,7 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
-MEASURES = {"accuracy": "accuracy", "auc": "AUC", "auc_within": "AUC within relations"}
+MEASURES = {"brier": "Brier score (less is better)", "auc_within": "AUC within relations"}
 FEW = 5  # questions of a bin that a line goes through
 
 
@@ -206,7 +206,7 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 
 def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
     """How much better each predictor is than the `reference` (dashed), a panel a measure. `table`
-    of `wording.prediction.compared`; the Brier score is left to the table."""
+    of `wording.prediction.judged`."""
     shown = table[(table["predictor"] != reference) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
     return blocks.forest(

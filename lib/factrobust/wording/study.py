@@ -147,6 +147,13 @@ class Study(study.Study):
         return self.sets_of(metrics.without_question(self.responses))
 
     @cached_property
+    def predictors(self) -> pd.DataFrame:
+        """`signs` with `cert`, which is `int_sim` of the `samples` in 0 to 1."""
+        cert = self.sets_of(self.samples)[[*metrics.KEY, "int_sim"]]
+        cert = cert.rename(columns={"int_sim": "cert"}).assign(cert=cert["int_sim"].clip(0, 1))
+        return self.signs.merge(cert, on=metrics.KEY, validate="1:1")
+
+    @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
         return self.sets_of(metrics.control_groups(self.responses, self.parameter("seed")))
