@@ -108,17 +108,6 @@ def test_within_and_between(check, models, points):
         assert line == pytest.approx(np.array([[0.1, 0.2], [0.3, 0.6]]))
 
 
-def test_labelled_pairs_are_counted_by_cosine(check, entries):
-    table = pd.DataFrame({"label": ["same"] * 3 + ["different"] * 2, "measure": "as written"})
-    table = table.assign(cosine=[0.99, 0.98, 0.4, 0.02, 0.41], label_id=list("abcde"))
-    again = table.assign(measure="bare", cosine=1.0)
-    fig = check(plots.labelled_pairs(pd.concat([table, again]), 0.8), axes=2)
-    assert entries(fig) == ["same (n = 3)", "different (n = 2)", "cosine 0.8"]
-    heights = [c.get_paths()[0].vertices[:, 1].max() for c in fig.axes[0].collections]
-    assert sorted(heights) == [1, 2]
-    assert fig.axes[0].lines[-1].get_xdata() == [0.8, 0.8]
-
-
 def test_binned_correctness(check):
     one = pd.DataFrame({"midpoint": [0.2, 0.6, 0.8], "correct": [0.0, 1.0, 0.5], "n": [5, 20, 4]})
     table = pd.concat(one.assign(model=GEMMA, relation=r, predictor="SPop") for r in RELATIONS)
@@ -145,13 +134,6 @@ def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points
     assert rows(fig.axes[0]) == ["majority", "Cert"]
     assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.02, 0], [0.10, 1]]))
     assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.08, 0.22], [0, 0.30]]))
-
-
-def test_what_tokens_buy(check, intervals, models, traces, entries):
-    table = intervals(model=models, predictor=["Cert", "SCons"], tokens=[5.5, 11, 60], n=480)
-    fig = check(plots.bought(table), axes=len(models))
-    assert entries(fig) == ["Cert", "SCons", "chance"]
-    assert fig.axes[0].get_xlabel() == "tokens generated for a question (mean)"
 
 
 def test_right_answers_by_views(check, intervals, models, entries):

@@ -1,5 +1,7 @@
 """Paper 3's regression against statsmodels and known coefficients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -279,3 +281,28 @@ def test_odds_ratios_with_and_without_relations_are_simpsons():
     assert within["low"] < np.exp(scons.std()) < within["high"]
     assert within["high"] / within["low"] < 1.5
     assert within[["n", "relations"]].tolist() == [n, 16]
+
+
+def test_evidence_of_one_predictor_orders_answers_as_it_does_itself(simulate):
+    groups = simulate(300)
+    halves = groups.iloc[:150], groups.iloc[150:]
+    for part in halves:
+        fitted = regression.fit(part, ("QCat", "log_popularity"), interactions=False)
+        found = regression.evidence(fitted, groups)
+        scale = fitted.scaling.loc["log_popularity"]
+        by_hand = (groups["log_popularity"] - scale["mean"]) / scale["sd"]
+        assert found == pytest.approx(by_hand.to_numpy())
+
+
+def test_evidence_by_hand(simulate):
+    """Slopes of 3 and 4 have a length of 5; in the second relation they are 0 and 4, of length 4."""
+    groups = pd.DataFrame({"relation": ["a", "b", "z"], "scons": [1.0] * 3, "cert": [2.0] * 3})
+    names = ["intercept", "QCat[T.b]", "SCons", "QCat[T.b]:SCons", "Cert", "QCat[T.b]:Cert"]
+    slopes = pd.Series([9.0, 7.0, 3.0, -3.0, 4.0, 0.0], index=names)
+    fitted = regression.fit(simulate(60, "ab"), ("QCat", "SCons", "Cert"))
+    scaling = pd.DataFrame({"mean": [0.0, 1.0], "sd": [1.0, 2.0]}, ["SCons", "Cert"])
+    fitted = replace(fitted, coefficients=slopes, scaling=scaling)
+    # z is 1 and (2 - 1) / 2.
+    found = regression.evidence(fitted, groups)
+    assert found[:2].tolist() == pytest.approx([(3 * 1 + 4 * 0.5) / 5, 0.5])
+    assert np.isnan(found[2])  # a relation that was not fitted

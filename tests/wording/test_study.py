@@ -1,5 +1,8 @@
 """What a notebook of part 3 starts with, from the committed records."""
 
+import numpy as np
+import pytest
+
 from factrobust import wording
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
@@ -12,7 +15,11 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
-    assert study.groups["log_popularity"].notna().all()
+    table = study.predictors
+    assert table[["scons", "scons_bare", "cert"]].stack().between(0, 1).all()
+    for tokens, total in zip(table["logprobs"], table["logprob_sum"], strict=True):
+        assert total == pytest.approx(sum(tokens)) if tokens else np.isnan(total)
+    assert table["group_id"].nunique() == 32
     assert study.about["models"] == [*study.models, study.encoder]
     assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}

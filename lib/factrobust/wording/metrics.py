@@ -8,9 +8,8 @@ samples to one question (Cert, 4.1.3).
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations, starmap
+from itertools import combinations, product, starmap
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,11 +21,6 @@ from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
-ONE = {
-    "sum": sum,
-    "first": lambda p: next(iter(p), np.nan),
-    "least": lambda p: min(p, default=np.nan),
-}
 
 
 def has_substring(text: str, answers: Sequence[str]) -> bool:
@@ -113,6 +107,33 @@ def relation_correlations(
     return table[["model", "level", "measure", "r", "low", "high", "n"]]
 
 
+# Relations of PopQA whose right answers are people.
+OF_PEOPLE = frozenset(
+    ("author", "composer", "director", "father", "mother", "producer", "screenwriter")
+)
+
+
+def given_person(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """How `measures` go with `correct` across relations, beside a rival that needs no answer: is the
+    relation one of OF_PEOPLE? Rows are questions. A row a model and measure: r of the relations' means,
+    `person`, r of the rival, and `given`, the partial correlation, r of what the rival leaves of the measure
+    and of correctness; n relations."""
+    means = (
+        rows.astype({"correct": float})
+        .groupby(["model", "relation"])[["correct", *measures]]
+        .mean()
+    )
+    table = means.reset_index()
+    table["person"] = table["relation"].isin(OF_PEOPLE).astype(float)
+    found = []
+    for (model, part), measure in product(table.groupby("model", sort=False), measures):
+        r = np.corrcoef(part[[measure, "correct", "person"]].to_numpy(dtype=float).T)
+        left = r[0, 1] - r[0, 2] * r[1, 2]
+        given = left / np.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
+        found.append((model, measure, r[0, 1], r[1, 2], given, len(part)))
+    return pd.DataFrame(found, columns=["model", "measure", "r", "person", "given", "n"])
+
+
 def between_and_within(
     groups: pd.DataFrame, predictors: Mapping[str, str], *, bins: int = 8
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -177,58 +198,10 @@ def sums_of_logprobs(logprobs: pd.Series) -> pd.Series:
     return logprobs.map(lambda tokens: sum(tokens) if len(tokens) else np.nan).astype(float)
 
 
-def one_answer(logprobs: pd.Series) -> pd.DataFrame:
-    """What one answer's tokens tell: the sum, mean, first and least of their log-probabilities, and
-    their number n_tokens; without a token NaN and 0. The index is that of `logprobs`."""
-    found: dict[str, Any] = {"logprob": mean_logprobs(logprobs)}
-    found |= {f"logprob_{name}": logprobs.map(of) for name, of in ONE.items()}
-    table = pd.DataFrame(found, logprobs.index, dtype=float).mask(logprobs.map(len) == 0)
-    return table.assign(n_tokens=logprobs.map(len).astype(int))
-
-
-def predictors(
-    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
-) -> pd.DataFrame:
-    """A table `schemas.Groups`: is the original question answered, and what may predict it. The
-    sets are `schemas.AnswerSets` of the answers, of the samples with `clusters`
-    (`wording.probe.meanings`), and of the answers `without_question`."""
-    right = marked.set_index(KEY)["correct"]
-    originals = marked[marked["variant"] == 0].set_index(KEY)
-    texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
-    texts["agreement"] = equal_pairs(texts["texts"].tolist())
-    drawn = samples["texts"].tolist()
-    samples = samples.assign(
-        string_entropy=cluster_entropy([[*map(normalise, texts)] for texts in drawn]),
-        semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
-        rouge_l=rouge_l(drawn),
-    )
-    columns = {  # rows of the same model and group come together by their index
-        "correct": originals["correct"],
-        "substring": originals["substring"],
-        "accuracy": right.groupby(KEY).mean(),
-        "scons": texts["int_sim"].clip(0, 1),
-        "cert": samples["int_sim"].clip(0, 1),
-        "scons_bare": bare.set_index(KEY)["int_sim"].clip(0, 1),
-        **texts[["n_answers", "n_empty", "agreement"]],
-        **one_answer(originals["logprobs"]),
-        "predictive_entropy": -samples["logprob"],
-        **samples[["string_entropy", "semantic_entropy", "rouge_l"]],
-        "log_popularity": originals["log_popularity"],
-    }
-    return originals[["relation"]].assign(**columns).reset_index()
-
-
 def equal_pairs(groups: Groups) -> Array:
     """Share of pairs of equal texts after normalisation, in [0, 1]."""
     counts = [_counts(map(normalise, texts)) for texts in groups]
     return per_pair([np.sum(c * (c - 1)) for c in counts], [len(texts) for texts in groups])
-
-
-def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
-    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n]. Of clusters
-    of samples it is the semantic entropy of Farquhar et al. (2024)."""
-    counts = [_counts(members) for members in groups]
-    return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
 
 
 def rouge_l(groups: Groups) -> Array:
@@ -270,7 +243,7 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
     """Of each model a typical question of each kind: consistent or not, right or wrong. Consistent
-    is a SCons (`schemas.Groups`) of the median of the relation or more: over all relations it would
+    is a SCons of the median of the relation or more: over all relations it would
     part easy from hard. Typical is nearest to the kind's median. Adds `consistent` and n."""
     scons = groups.groupby(["model", "relation"])["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))

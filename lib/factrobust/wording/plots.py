@@ -155,28 +155,6 @@ def within_and_between(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.keys(looks))
 
 
-def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
-    """Cosines of pairs of answers that a reader found the same or not, a panel a `measure`.
-    `table`: measure, label, cosine. Dashed: the cosine `at` which clusters begin to say the
-    same."""
-    import seaborn as sns  # takes a second
-
-    fills = {"same": style.RIGHT, "different": style.WRONG}
-    labels = ("cosine of the two answers", "pairs of answers")
-    fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
-    for axis, part in panels:
-        sns.histplot(
-            part, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
-            bins=20, binrange=(min(0, part["cosine"].min()), 1), element="step", alpha=0.3,
-        )  # fmt: skip
-        axis.axvline(at, **style.REFERENCE)
-        axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
-    counts = table.drop_duplicates("label_id")["label"].value_counts()
-    names = {f"{name} (n = {counts.get(name, 0)})": fill for name, fill in fills.items()}
-    edge = blocks.key(f"cosine {at}", **style.REFERENCE)
-    return blocks.legend(fig, [*blocks.patches(names), edge])
-
-
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation. `table` of
     `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1; a point's
@@ -212,16 +190,6 @@ def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
     return blocks.forest(
         shown, "predictor", at=0, sharex=False, panel="measure", what="questions",
         xlabel=f"minus {reference}",
-    )[0]  # fmt: skip
-
-
-def bought(table: pd.DataFrame) -> Figure:
-    """AUC against the tokens generated for a question, a line a predictor, a panel a model; dashed:
-    chance. `table`: intervals by model, predictor and tokens (their mean)."""
-    return blocks.curves(
-        table, "tokens", panel="model", by="predictor", what="questions", at=0.5, bars=True,
-        labels=("tokens generated for a question (mean)", "AUC within relations"),
-        extra=[blocks.key("chance", **style.REFERENCE)],
     )[0]  # fmt: skip
 
 

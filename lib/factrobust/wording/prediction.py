@@ -1,6 +1,6 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`. Fits
+Rows are questions, of a table such as `Study.predictors`; regressions are those of `wording.regression`. Fits
 are taken as given: intervals resample questions, or whole relations, each with all its repeats.
 """
 
@@ -121,29 +121,6 @@ def _predicted(
     table["evidence"] = evidence(fitted, test)
     table.loc[table["probability"].isna(), "fit"] = UNSEEN
     return table
-
-
-def equal_budget_texts(
-    answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
-) -> pd.DataFrame:
-    """The texts that two ways of asking give for as many answers: a row a model, question and
-    budget.
-
-    Both begin with the original greedy answer; `answers` goes on with other wordings, `samples`
-    with samples. `paid` is the budget, or the number of wordings if that is less; the columns tokens
-    and tokens_sampled count what was generated. The tables are `schemas.AnswerSets`.
-    """
-    both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
-    table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
-    table["paid"] = np.minimum(table["budget"], table["texts"].map(len))
-    texts = list(zip(table["texts"], table["texts_sampled"], table["paid"], strict=True))
-    table["answers"] = [answers[:n] for answers, _, n in texts]
-    table["samples"] = [[answers[0], *samples][:n] for answers, samples, n in texts]
-    spent = list(zip(table["tokens"], table["tokens_sampled"], table["paid"], strict=True))
-    table["tokens"] = [sum(answers[:n]) for answers, _, n in spent]
-    table["tokens_sampled"] = [sum([answers[0], *samples][:n]) for answers, samples, n in spent]
-    names = ["model", "group_id", "budget", "paid", "answers", "samples"]
-    return table[[*names, "tokens", "tokens_sampled"]]
 
 
 def compared(

@@ -2,8 +2,8 @@
 read.
 
 Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
-Cert, or those of numeric columns, which are standardised on the rows fitted on (questions of
-`schemas.Groups`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
+Cert, or those of numeric columns, which are standardised on the rows fitted on (questions, as
+of `Study.predictors`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
 + QCat*Cert. A fit without a finite or unique maximum is penalised (`factrobust.regression`).
 """
 
@@ -93,7 +93,9 @@ def evidence(fitted: Fit, groups: pd.DataFrame) -> Array:
     """
     frame = _frame(groups, fitted.predictors)
     names = fitted.scaling.index
-    z = (frame[names].to_numpy() - fitted.scaling["mean"].to_numpy()) / fitted.scaling["sd"].to_numpy()
+    z = (frame[names].to_numpy() - fitted.scaling["mean"].to_numpy()) / fitted.scaling[
+        "sd"
+    ].to_numpy()
     coefficients = fitted.coefficients
     slopes = np.tile(coefficients[names].to_numpy(), (len(frame), 1))
     if "QCat" in frame:
