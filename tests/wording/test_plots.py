@@ -128,12 +128,12 @@ def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points
     table = intervals(model=[GEMMA], predictor=rungs, measure=measures, n=480)
     apart = np.arange(12) / 100
     table = table.assign(difference=apart, difference_low=apart - 0.1, difference_high=apart + 0.2)
-    fig = check(plots.ladder(table), axes=3)
+    fig = check(plots.ladder(table), axes=2)
     titles = [axis.get_title().partition("\n")[0] for axis in fig.axes]
-    assert titles == ["accuracy", "AUC", "AUC within relations"]
+    assert titles == ["Brier score (less is better)", "AUC within relations"]
     assert rows(fig.axes[0]) == ["majority", "Cert"]
-    assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.02, 0], [0.10, 1]]))
-    assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.08, 0.22], [0, 0.30]]))
+    assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.03, 0], [0.11, 1]]))
+    assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.07, 0.23], [0.01, 0.31]]))
 
 
 def test_right_answers_by_views(check, intervals, models, entries):
