@@ -119,13 +119,13 @@ def test_what_a_measure_tells_beside_the_person():
     }
     rows = [
         ("m", relation, correct, value)
-        for (relation, answers), value in zip(right.items(), [0.1, -0.1, 0.1, -0.1], strict=True)
+        for (relation, answers), value in zip(right.items(), [0.3, 0.1, 0.1, -0.1], strict=True)
         for correct in answers
     ]
     table = pd.DataFrame(rows, columns=["model", "relation", "correct", "value"])
     [found] = metrics.given_person(table, ["value"]).to_dict("records")
-    # Means .2, 0, .8, .6: deviations -.2, -.4, .4, .2 and of the measure .1, -.1, .1, -.1.
-    assert found["r"] == pytest.approx(0.04 / np.sqrt(0.4 * 0.04))
+    # Means .2, 0, .8, .6: deviations -.2, -.4, .4, .2 and of the measure .2, 0, 0, -.2.
+    assert found["r"] == pytest.approx(-0.08 / np.sqrt(0.4 * 0.08))
     assert found["person"] == pytest.approx(-0.6 / np.sqrt(0.4 * 1))
     assert found["given"] == pytest.approx(1)
     assert found["n"] == 4
