@@ -197,20 +197,6 @@ AnswerSets = _table(
     "model group_id texts n_answers n_empty logprob tokens int_sim",
     logprob=_column("number?", "mean over answers of their tokens' mean log P"),
 )
-Groups = _table(
-    "A question with what may predict that it is answered rightly (part 3).",
-    """
-    model group_id relation
-    correct substring accuracy
-    scons cert scons_bare
-    n_answers n_empty agreement
-    logprob logprob_sum logprob_first logprob_least n_tokens
-    predictive_entropy string_entropy semantic_entropy rouge_l
-    log_popularity
-    """,
-    logprob=_column("number?", "mean log P of the original's greedy tokens", high=0),
-    n_tokens=_column("whole", "how many these are", low=0),
-)
 MarkedContext = _table(
     "Answers with a context, and where they come from (part 4).",
     "source sound kind preference parametric_correct counterfactual_correct correct",

@@ -214,24 +214,3 @@ def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
     each = load_paraphrases().groupby("relation").size()
     full = own["relation"].map(each).sum() + len(own)
     assert (len(table), counts["repeated_questions"]) == (full, 0)
-
-
-def test_new_templates_have_one_of_each_form_and_are_new():
-    new, old = load_paraphrases(wordings.NEW), load_paraphrases()
-    forms = wordings.load_forms(wordings.NEW).query("variant > 0")
-    assert forms.groupby("relation")["form"].nunique().eq(4).all()
-    assert (len(new), new["relation"].nunique()) == (64, 16)
-    known = {*old["paraphrase"], *load_relations()["question"]}
-    assert not known.intersection(new["paraphrase"])
-
-
-@pytest.mark.parametrize(("template", "form"), [
-    ("Who wrote {subject}?", "plain question"), ("By whom was {subject} written?", "plain question"),
-    ("Name the writer of {subject}.", "command"), ("Tell me the sport of {subject}.", "command"),
-    ("Can you name the country of {subject}?", "request"),
-    ("{subject} is a city in which country?", "question word last"),
-    ("The capital of {subject} is called what?", "question word last"),
-    ("Whatever {subject} is, who made it?", "question word last"),
-])  # fmt: skip
-def test_the_form_of_a_template(template, form):
-    assert wordings._form(template) == form

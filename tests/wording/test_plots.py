@@ -58,20 +58,12 @@ def test_wordings_stand_in_the_row_of_their_relation(check, points, rows, entrie
     assert fig.axes[0].get_title().endswith("n = 30 facts a relation")
 
 
-def test_variance_is_stacked_with_all_relations_on_top(check, models, rows, entries):
-    one = pd.DataFrame({
-        "relation": ["a"] * 3 + ["b"] * 3 + ["all"] * 3, "source": ["fact", "wording", "interaction"] * 3,
-        "share": [0.5, 0.2, 0.3, 0.55, -0.1, 0.55, 0.5, 0.0, 0.5], "n": [30] * 6 + [2] * 3,
-    })  # fmt: skip
-    table = pd.concat(one.assign(model=model) for model in models)
-    fig = check(plots.variance(table), axes=len(models))
-    assert rows(fig.axes[0]) == ["all", "a", "b"]
-    assert entries(fig) == ["fact", "wording", "interaction"]
-    for axis in fig.axes:
-        widths = [[bar.get_width() for bar in bars] for bars in axis.containers]
-        drawn = np.array(widths).T.tolist()
-        assert drawn == [[0.5, 0, 0.5], pytest.approx([0.5, 0.2, 0.3]), [0.5, 0, 0.5]]
-        assert axis.get_title().endswith("n = 30 facts a relation")
+def test_flips_have_a_panel_a_prompt_and_a_row_a_model(check, intervals, models, rows, entries):
+    kinds = ["no word changed", "paraphrase"]
+    table = intervals(prompt=["no example", "two examples"], model=models, kind=kinds, n=12)
+    fig = check(plots.floor(table), axes=2)
+    assert entries(fig) == kinds
+    assert len(rows(fig.axes[0])) == len(models)
 
 
 def test_relations_stand_by_their_mean_in_the_first_panel(check, intervals, models, rows, points):
@@ -116,17 +108,6 @@ def test_within_and_between(check, models, points):
         assert line == pytest.approx(np.array([[0.1, 0.2], [0.3, 0.6]]))
 
 
-def test_labelled_pairs_are_counted_by_cosine(check, entries):
-    table = pd.DataFrame({"label": ["same"] * 3 + ["different"] * 2, "measure": "as written"})
-    table = table.assign(cosine=[0.99, 0.98, 0.4, 0.02, 0.41], label_id=list("abcde"))
-    again = table.assign(measure="bare", cosine=1.0)
-    fig = check(plots.labelled_pairs(pd.concat([table, again]), 0.8), axes=2)
-    assert entries(fig) == ["same (n = 3)", "different (n = 2)", "cosine 0.8"]
-    heights = [c.get_paths()[0].vertices[:, 1].max() for c in fig.axes[0].collections]
-    assert sorted(heights) == [1, 2]
-    assert fig.axes[0].lines[-1].get_xdata() == [0.8, 0.8]
-
-
 def test_binned_correctness(check):
     one = pd.DataFrame({"midpoint": [0.2, 0.6, 0.8], "correct": [0.0, 1.0, 0.5], "n": [5, 20, 4]})
     table = pd.concat(one.assign(model=GEMMA, relation=r, predictor="SPop") for r in RELATIONS)
@@ -147,19 +128,12 @@ def test_ladder_shows_differences_to_the_relation(check, intervals, rows, points
     table = intervals(model=[GEMMA], predictor=rungs, measure=measures, n=480)
     apart = np.arange(12) / 100
     table = table.assign(difference=apart, difference_low=apart - 0.1, difference_high=apart + 0.2)
-    fig = check(plots.ladder(table), axes=3)
+    fig = check(plots.ladder(table), axes=2)
     titles = [axis.get_title().partition("\n")[0] for axis in fig.axes]
-    assert titles == ["accuracy", "AUC", "AUC within relations"]
+    assert titles == ["Brier score (less is better)", "AUC within relations"]
     assert rows(fig.axes[0]) == ["majority", "Cert"]
-    assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.02, 0], [0.10, 1]]))
-    assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.08, 0.22], [0, 0.30]]))
-
-
-def test_what_tokens_buy(check, intervals, models, traces, entries):
-    table = intervals(model=models, predictor=["Cert", "SCons"], tokens=[5.5, 11, 60], n=480)
-    fig = check(plots.bought(table), axes=len(models))
-    assert entries(fig) == ["Cert", "SCons", "chance"]
-    assert fig.axes[0].get_xlabel() == "tokens generated for a question (mean)"
+    assert points(fig.axes[1], style.BLUE) == pytest.approx(np.array([[0.03, 0], [0.11, 1]]))
+    assert bars(fig.axes[1]) == pytest.approx(np.array([[-0.07, 0.23], [0.01, 0.31]]))
 
 
 def test_right_answers_by_views(check, intervals, models, entries):

@@ -212,18 +212,25 @@ def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
     assert prediction._fraction(drawn, *sums).tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
 
 
-def test_what_is_paid_for() -> None:
-    def sets(texts: list[list[str]], tokens: list[list[int]]) -> pd.DataFrame:
-        return pd.DataFrame(
-            {"model": "m", "group_id": ["q", "r"], "texts": texts, "tokens": tokens}
-        )
-
-    answers = sets([["g", "p1", "p2"], ["h", "p3"]], [[1, 2, 4], [3, 5]])
-    samples = sets([["s1", "s2", "s3"], ["t1", "t2", "t3"]], [[10, 20, 40], [7, 8, 9]])
-    table = prediction.equal_budget_texts(answers, samples, [2, 3]).drop(columns="model")
-    # The second question has two wordings: more samples than that are not paid for either.
-    assert table.values.tolist() == [
-        ["q", 2, 2, ["g", "p1"], ["g", "s1"], 3, 11],
-        ["q", 3, 3, ["g", "p1", "p2"], ["g", "s1", "s2"], 7, 31],
-        ["r", 2, 2, ["h", "p3"], ["h", "t1"], 8, 10], ["r", 3, 2, ["h", "p3"], ["h", "t1"], 8, 10],
-    ]  # fmt: skip
+def test_the_table_of_predictions_by_what_is_known(simulate) -> None:
+    """The AUC of relation + sum is that of the sum, over all pairs; the relation alone has 1/2. A relation
+    that is never right is left out, and so are answers without a token."""
+    groups = simulate(240, "abcd").rename(columns={"log_popularity": "logprob_sum"})
+    groups["scons_bare"] = groups["scons"]
+    groups["correct"] &= groups["relation"] != "d"
+    groups.loc[0, "logprob_sum"] = np.nan
+    made = prediction.judged(groups, prediction.CHEAP, reference=prediction.SUM, n_boot=50)
+    found = made.set_index(["measure", "predictor"])["mean"]
+    told = groups[groups["relation"] != "d"].dropna()
+    alone = prediction.compared(told, value={"sum": "logprob_sum"}, reference="sum", n_boot=50)
+    [auc] = alone.loc[alone["measure"] == "auc_within", "mean"]
+    assert found["auc_within", prediction.SUM] == pytest.approx(auc, abs=0.005)
+    assert found["auc_within", prediction.RELATION] == 0.5
+    assert found["auc_within", prediction.SUM_AND_BARE] > found["auc_within", prediction.SUM] > 0.6
+    assert made["n"].unique().tolist() == [179]
+    assert made["relations"].unique().tolist() == [3]
+    # The Brier score by hand, of the same folds.
+    rows = prediction.ladder(told, {"one": prediction.CHEAP[prediction.SUM]}, repeats=3, seed=0)
+    rows = rows[rows["predictor"] == "one"]
+    brier = ((rows["probability"] - rows["correct"]) ** 2).mean()
+    assert found["brier", prediction.SUM] == pytest.approx(brier)

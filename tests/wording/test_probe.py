@@ -132,11 +132,18 @@ def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model,
         assert set(ask(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
 
 
-def test_probability_true_by_hand(toy_model, questions):
-    """The prompt ends in "no?" for all answers; P(Yes) is 0.6 and P(No) 0.2: 0.75."""
-    model = toy_model({" no?": {" Yes": 0.6, " No": 0.2, " so": 0.2}}, prompt_format="question")
-    made = probe.greedy(model, questions)
-    assert probe.probability_true(model, made) == pytest.approx(np.full(len(questions), 0.75))
+def test_a_label_is_no_answer_and_the_next_question_ends_one(toy_model, questions):
+    """After "Peru?" comes a label and a newline, then Lima; after "Chad?" the model asks on at once."""
+    rows = {
+        " Peru?": {" Answer": 1.0}, " Answer": {":": 1.0}, ":": {"\n": 1.0}, "\n": {"Lima": 1.0},
+        "Lima": {"\n": 1.0}, " Chad?": {" Question": 1.0}, " Question": {":": 1.0},
+    }  # fmt: skip
+    model = toy_model(rows, prompt_format="question")
+    asked = questions.iloc[[4, 5]]
+    assert probe.greedy(model, asked, max_new_tokens=4, go_on=True)["text"].tolist() == ["Lima", ""]
+    # Without going on a label is taken for the answer.
+    assert probe.greedy(model, asked, max_new_tokens=4)["text"].tolist()[0] == "Answer:"
+    assert set(probe.sampled(model, asked, n=2, max_new_tokens=4)["text"]) == {""}
 
 
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
@@ -178,39 +185,13 @@ def test_samples(toy, questions):
     assert again["text"].tolist() != texts["kenya#0"]
 
 
-class Longer:
-    """An NLI model to whom a text entails another that is not longer."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    def probability(self, pairs: list[tuple[str, str]]) -> np.ndarray:
-        self.asked.extend(pairs)
-        return np.array([0.9 if len(a) >= len(b) else 0.1 for a, b in pairs])
-
-
-def test_meanings_by_cosine_and_by_entailment_both_ways():
-    encoder = ByHand({"a": (1, 0), "b": (0, 2), "c": (3, 4)})  # b and c: 0.8, which is enough
-    texts = pd.Series([["a", "b", "c", " a "], ["", "a", " "], ["c"]])
-    assert probe.meanings(texts, encoder).tolist() == [[0, 1, 1, 0], [0, 1, 0], [0]]
-    words = pd.Series([["german politician", "politician", "legislator"]])
-    # As long as each other, the last two entail each other.
-    assert probe.meanings(words, encoder, nli := Longer()).tolist() == [[0, 1, 1]]
-    assert len(nli.asked) == 6
-
-
-def test_pairs_are_compared_with_and_without_an_nli_model():
+def test_pairs_are_compared():
     class Equal:
         def similarity(self, groups: list[list[str]]) -> np.ndarray:
             return np.array([float(a == b) for a, b in groups])
 
     pairs = pd.DataFrame({"answer_1": ["actor", "Oslo"], "answer_2": ["an actor", "Oslo"]})
-    table = probe.compared(pairs, Equal())
-    assert table["cosine"].tolist() == [0, 1]
-    assert "forward" not in table
-    table = probe.compared(pairs, Equal(), Longer())
-    assert table["forward"].tolist() == [0.1, 0.9]  # "an actor" is the longer one
-    assert table["backward"].tolist() == [0.9, 0.9]
+    assert probe.compared(pairs, Equal())["cosine"].tolist() == [0, 1]
 
 
 def test_table_4():

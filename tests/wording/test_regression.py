@@ -1,5 +1,7 @@
 """Paper 3's regression against statsmodels and known coefficients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -229,6 +231,40 @@ def test_binned_correctness_by_hand():
     assert table["high"].tolist() == pytest.approx(high.tolist())
 
 
+def test_relations_that_are_always_wrong_or_right_do_not_count_within():
+    rng = np.random.default_rng(1)
+    n, relation = 900, np.repeat(["a", "b", "c"], 300)
+    scons = rng.normal(size=n)
+    right = (rng.random(n) < expit(scons)) & (relation != "c")
+    table = pd.DataFrame({"model": "m", "relation": relation, "correct": right, "scons": scons})
+    assert set(regression.mixed(table)["relation"]) == {"a", "b"}
+    within = regression.odds_ratios(table, ("QCat", "SCons")).iloc[0]
+    without = regression.odds_ratios(table[relation != "c"], ("QCat", "SCons")).iloc[0]
+    assert within["odds_ratio"] == without["odds_ratio"]
+    assert within[["n", "relations"]].tolist() == [600, 2]
+    assert regression.odds_ratios(table, ("SCons",)).iloc[0]["n"] == 900
+
+
+def test_the_change_from_over_all_to_within_is_the_difference_of_the_leads():
+    rng = np.random.default_rng(0)
+    n, relation = 8000, np.repeat(np.arange(16), 500)
+    inside, cert = rng.normal(size=(2, n))
+    scons = inside + relation * 0.5
+    right = rng.random(n) < expit(inside + cert - 0.6 * (relation - 7.5))
+    table = pd.DataFrame({"model": "m", "relation": relation.astype(str), "correct": right})
+    table = table.assign(scons=scons, cert=cert)
+    leads = []
+    for predictors in (("SCons", "Cert"), ("QCat", "SCons", "Cert")):
+        odds = regression.odds_ratios(table, predictors).set_index("term")["odds_ratio"]
+        leads.append(np.log(odds["SCons"]) - np.log(odds["Cert"]))
+    found = regression.change_within(table, "SCons", "Cert").iloc[0]
+    assert found["change"] == pytest.approx(leads[1] - leads[0])
+    assert 0 < found["low"] < found["change"] < found["high"]
+    assert found[["n", "relations"]].tolist() == [n, 16]
+    turned = regression.change_within(table, "Cert", "SCons").iloc[0]
+    assert turned["low"] == pytest.approx(-found["high"])
+
+
 def test_odds_ratios_with_and_without_relations_are_simpsons():
     """Within each relation a larger SCons is right more often (odds times e a standard deviation);
     relations with a larger SCons are right less often."""
@@ -245,3 +281,28 @@ def test_odds_ratios_with_and_without_relations_are_simpsons():
     assert within["low"] < np.exp(scons.std()) < within["high"]
     assert within["high"] / within["low"] < 1.5
     assert within[["n", "relations"]].tolist() == [n, 16]
+
+
+def test_evidence_of_one_predictor_orders_answers_as_it_does_itself(simulate):
+    groups = simulate(300)
+    halves = groups.iloc[:150], groups.iloc[150:]
+    for part in halves:
+        fitted = regression.fit(part, ("QCat", "log_popularity"), interactions=False)
+        found = regression.evidence(fitted, groups)
+        scale = fitted.scaling.loc["log_popularity"]
+        by_hand = (groups["log_popularity"] - scale["mean"]) / scale["sd"]
+        assert found == pytest.approx(by_hand.to_numpy())
+
+
+def test_evidence_by_hand(simulate):
+    """Slopes of 3 and 4 have a length of 5; in the second relation they are 0 and 4, of length 4."""
+    groups = pd.DataFrame({"relation": ["a", "b", "z"], "scons": [1.0] * 3, "cert": [2.0] * 3})
+    names = ["intercept", "QCat[T.b]", "SCons", "QCat[T.b]:SCons", "Cert", "QCat[T.b]:Cert"]
+    slopes = pd.Series([9.0, 7.0, 3.0, -3.0, 4.0, 0.0], index=names)
+    fitted = regression.fit(simulate(60, "ab"), ("QCat", "SCons", "Cert"))
+    scaling = pd.DataFrame({"mean": [0.0, 1.0], "sd": [1.0, 2.0]}, ["SCons", "Cert"])
+    fitted = replace(fitted, coefficients=slopes, scaling=scaling)
+    # z is 1 and (2 - 1) / 2.
+    found = regression.evidence(fitted, groups)
+    assert found[:2].tolist() == pytest.approx([(3 * 1 + 4 * 0.5) / 5, 0.5])
+    assert np.isnan(found[2])  # a relation that was not fitted

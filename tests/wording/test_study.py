@@ -1,5 +1,8 @@
 """What a notebook of part 3 starts with, from the committed records."""
 
+import numpy as np
+import pytest
+
 from factrobust import wording
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
@@ -12,7 +15,11 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
     assert study.questions["group_id"].nunique() == 32
     assert len(study.marked) == 2 * len(study.questions)
     assert len(study.answer_sets) == len(study.sample_sets) == 64
-    assert study.groups["log_popularity"].notna().all()
+    table = study.predictors
+    assert table[["scons", "scons_bare", "cert"]].stack().between(0, 1).all()
+    for tokens, total in zip(table["logprobs"], table["logprob_sum"], strict=True):
+        assert total == pytest.approx(sum(tokens)) if tokens else np.isnan(total)
+    assert table["group_id"].nunique() == 32
     assert study.about["models"] == [*study.models, study.encoder]
     assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
@@ -36,9 +43,9 @@ def test_wording_asks_the_variants_that_are_named(notebook):
     assert study.marked["variant"].value_counts().to_dict() == {8: 130, 9: 130}
 
 
-def test_wording_asks_a_tuned_model_as_the_paper_asks_others(notebook):
+def test_wording_asks_a_tuned_model_in_another_prompt(notebook):
     asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
-    study = wording.Study(**asked, prompt_format="question-answer")
-    assert study.formats == {SMOLLM: "question-answer"}
-    assert study.responses["prompt"].str.startswith("Question:").all()
+    study = wording.Study(**asked, prompt_format="two-shot")
+    assert study.formats == {SMOLLM: "two-shot"}
+    assert study.responses["prompt"].str.startswith("Q: Which planet").all()
     assert study.marked["group_id"].nunique() == 16

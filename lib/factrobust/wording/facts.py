@@ -1,6 +1,5 @@
 """Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
 PARAPHRASES = DATA / "paraphrases.csv"
-NEW = DATA / "new_paraphrases.csv"  # asked after the findings about the others were written down
 COLUMNS = tuple(schemas.Questions.columns)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
@@ -31,30 +29,9 @@ QUESTIONS_SCHEMA = tables.csv_schema(
 
 
 def load_paraphrases(path: Path = PARAPHRASES) -> pd.DataFrame:
-    """Return the templates of PopQA's 16 relations, 3 to 10 each (of NEW 4): relation, paraphrase
+    """Return the templates of PopQA's 16 relations, 3 to 10 each: relation, paraphrase
     (with {subject} once)."""
     return tables.read_csv(path)
-
-
-def load_forms(path: Path = PARAPHRASES) -> pd.DataFrame:
-    """The form of each template of the file, and of the relations' own questions (variant 0), a row a
-    relation and variant: "command" (name, say, tell me ...), "request" (can, could you ...),
-    "question word last" (behind the subject) or "plain question"."""
-    templates = load_paraphrases(path)
-    templates["variant"] = templates.groupby("relation").cumcount() + 1
-    own = fact_tables.load_relations().loc[templates["relation"].unique()].reset_index()
-    own = own.rename(columns={"question": "paraphrase"}).assign(variant=0)
-    table = pd.concat([own, templates])[["relation", "variant", "paraphrase"]]
-    return table.assign(form=table["paraphrase"].map(_form)).drop(columns="paraphrase")
-
-
-def _form(template: str) -> str:
-    for name, begins in {"command": "Name|Say|Tell", "request": "Can you|Could you"}.items():
-        if re.match(rf"({begins})\b", template):
-            return name
-    asks = re.search(r"\b(who|whom|whose|which|what|how|where)\b", template, re.IGNORECASE)
-    early = asks and asks.start() < template.index("{subject}")
-    return "plain question" if early else "question word last"
 
 
 def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Loaded:

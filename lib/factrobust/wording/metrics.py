@@ -6,31 +6,21 @@ samples to one question (Cert, 4.1.3).
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import combinations, starmap
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations, product, starmap
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, logsumexp
 
 from factrobust import draws
-from factrobust.regression import PRIOR_SD
-from factrobust.statistics import Array, bootstrap_statistic, correlations, exact_table, ratio
+from factrobust.statistics import Array, correlations, exact_table
 from factrobust.tables import TooFewError, stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
 BEFORE = frozenset(("new", "north", "south", "east", "west", "equatorial"))  # "New Mexico"
-SOURCES = ("fact", "wording", "interaction")
-ONE = {
-    "sum": sum,
-    "first": lambda p: next(iter(p), np.nan),
-    "least": lambda p: min(p, default=np.nan),
-}
 
 
 def has_substring(text: str, answers: Sequence[str]) -> bool:
@@ -79,6 +69,26 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
     )
 
 
+def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
+    """What a model that knows nothing but answers would say: to each question the answer that is accepted
+    for most *other* questions of its relation. `correct`: whether it is accepted here, too. A row a
+    question, in their order; ties go to the answer that stands first."""
+    accepted = [frozenset(map(normalise, answers)) for answers in questions["answers"]]
+    counts = questions["relation"].map(
+        {
+            relation: Counter(answer for i in rows for answer in sorted(accepted[i]))
+            for relation, rows in questions.reset_index(drop=True)
+            .groupby("relation")
+            .groups.items()
+        }
+    )
+    correct = []
+    for own, count in zip(accepted, counts, strict=True):
+        others = count - Counter(own)
+        correct.append(bool(others) and max(others, key=others.__getitem__) in own)
+    return questions.assign(correct=correct)
+
+
 def relation_correlations(
     rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
 ) -> pd.DataFrame:
@@ -95,6 +105,33 @@ def relation_correlations(
     within = correlations(inside, names, "value", "correct", "relation", n_boot=n_boot)
     table = stacked({"across relations": across, "within relations": within}, "level")
     return table[["model", "level", "measure", "r", "low", "high", "n"]]
+
+
+# Relations of PopQA whose right answers are people.
+OF_PEOPLE = frozenset(
+    ("author", "composer", "director", "father", "mother", "producer", "screenwriter")
+)
+
+
+def given_person(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """How `measures` go with `correct` across relations, beside a rival that needs no answer: is the
+    relation one of OF_PEOPLE? Rows are questions. A row a model and measure: r of the relations' means,
+    `person`, r of the rival, and `given`, the partial correlation, r of what the rival leaves of the measure
+    and of correctness; n relations."""
+    means = (
+        rows.astype({"correct": float})
+        .groupby(["model", "relation"])[["correct", *measures]]
+        .mean()
+    )
+    table = means.reset_index()
+    table["person"] = table["relation"].isin(OF_PEOPLE).astype(float)
+    found = []
+    for (model, part), measure in product(table.groupby("model", sort=False), measures):
+        r = np.corrcoef(part[[measure, "correct", "person"]].to_numpy(dtype=float).T)
+        left = r[0, 1] - r[0, 2] * r[1, 2]
+        given = left / np.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
+        found.append((model, measure, r[0, 1], r[1, 2], given, len(part)))
+    return pd.DataFrame(found, columns=["model", "measure", "r", "person", "given", "n"])
 
 
 def between_and_within(
@@ -156,58 +193,15 @@ def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:
     return np.array([fmean(tokens) if len(tokens) else np.nan for tokens in logprobs])
 
 
-def one_answer(logprobs: pd.Series) -> pd.DataFrame:
-    """What one answer's tokens tell: the sum, mean, first and least of their log-probabilities, and
-    their number n_tokens; without a token NaN and 0. The index is that of `logprobs`."""
-    found: dict[str, Any] = {"logprob": mean_logprobs(logprobs)}
-    found |= {f"logprob_{name}": logprobs.map(of) for name, of in ONE.items()}
-    table = pd.DataFrame(found, logprobs.index, dtype=float).mask(logprobs.map(len) == 0)
-    return table.assign(n_tokens=logprobs.map(len).astype(int))
-
-
-def predictors(
-    marked: pd.DataFrame, answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, bare: pd.DataFrame
-) -> pd.DataFrame:
-    """A table `schemas.Groups`: is the original question answered, and what may predict it. The
-    sets are `schemas.AnswerSets` of the answers, of the samples with `clusters`
-    (`wording.probe.meanings`), and of the answers `without_question`."""
-    right = marked.set_index(KEY)["correct"]
-    originals = marked[marked["variant"] == 0].set_index(KEY)
-    texts, samples = (sets.set_index(KEY) for sets in (answer_sets, sample_sets))
-    texts["agreement"] = equal_pairs(texts["texts"].tolist())
-    drawn = samples["texts"].tolist()
-    samples = samples.assign(
-        string_entropy=cluster_entropy([[*map(normalise, texts)] for texts in drawn]),
-        semantic_entropy=cluster_entropy(samples["clusters"].tolist()),
-        rouge_l=rouge_l(drawn),
-    )
-    columns = {  # rows of the same model and group come together by their index
-        "correct": originals["correct"],
-        "substring": originals["substring"],
-        "accuracy": right.groupby(KEY).mean(),
-        "scons": texts["int_sim"].clip(0, 1),
-        "cert": samples["int_sim"].clip(0, 1),
-        "scons_bare": bare.set_index(KEY)["int_sim"].clip(0, 1),
-        **texts[["n_answers", "n_empty", "agreement"]],
-        **one_answer(originals["logprobs"]),
-        "predictive_entropy": -samples["logprob"],
-        **samples[["string_entropy", "semantic_entropy", "rouge_l"]],
-        "log_popularity": originals["log_popularity"],
-    }
-    return originals[["relation"]].assign(**columns).reset_index()
+def sums_of_logprobs(logprobs: pd.Series) -> pd.Series:
+    """log P of each text, the sum over its tokens [text]; NaN without a token."""
+    return logprobs.map(lambda tokens: sum(tokens) if len(tokens) else np.nan).astype(float)
 
 
 def equal_pairs(groups: Groups) -> Array:
     """Share of pairs of equal texts after normalisation, in [0, 1]."""
     counts = [_counts(map(normalise, texts)) for texts in groups]
     return per_pair([np.sum(c * (c - 1)) for c in counts], [len(texts) for texts in groups])
-
-
-def cluster_entropy(groups: Sequence[Sequence[Hashable]]) -> Array:
-    """Entropy -sum p ln p of the shares p of equal members of each group, in [0, ln n]. Of clusters
-    of samples it is the semantic entropy of Farquhar et al. (2024)."""
-    counts = [_counts(members) for members in groups]
-    return np.array([c / c.sum() @ np.log(c.sum() / c) if c.sum() > 1 else np.nan for c in counts])
 
 
 def rouge_l(groups: Groups) -> Array:
@@ -249,7 +243,7 @@ def without_question(responses: pd.DataFrame) -> pd.DataFrame:
 
 def gallery(groups: pd.DataFrame) -> pd.DataFrame:
     """Of each model a typical question of each kind: consistent or not, right or wrong. Consistent
-    is a SCons (`schemas.Groups`) of the median of the relation or more: over all relations it would
+    is a SCons of the median of the relation or more: over all relations it would
     part easy from hard. Typical is nearest to the kind's median. Adds `consistent` and n."""
     scons = groups.groupby(["model", "relation"])["scons"]
     table = groups.assign(consistent=groups["scons"] >= scons.transform("median"))
@@ -270,159 +264,3 @@ def answer_pairs(groups: pd.DataFrame) -> pd.DataFrame:
     ]
     names = ["model", "group_id", "first", "second", "answer_1", "answer_2"]
     return pd.DataFrame(rows, columns=names)
-
-
-# A relation's facts i and wordings v make a table of answers x_iv, 1 if right, else 0. With the mean
-# f_i of a fact, m_v of a wording and g of all, the sum of squares has the parts of n facts, V wordings
-# and the interaction (a wording that breaks this fact and not that one):
-#
-#     sum (x_iv - g)^2 = V sum (f_i - g)^2 + n sum (m_v - g)^2 + sum (x_iv - f_i - m_v + g)^2.
-#
-# Means of wordings also differ by chance; the variance components of the two-way random-effects model,
-# by the method of moments (Searle, Casella and McCulloch, 1992), do not.
-
-
-def components(weights: Array, *wordings: Array) -> Array:
-    """Variance components of facts, wordings and their interaction, [source, resample].
-
-    `wordings` hold a column [fact] each, `weights` [resample, fact] how often a fact counts. Only
-    pairs of different facts tell of wordings: with d_iv = x_iv - f_i, their component is the mean
-    over such pairs of sum_v d_iv d_jv / (V - 1). With all weights 1 that is the method of moments,
-    (MS of wordings - MS of the rest) / n. It can be below 0; NaN for fewer than two facts.
-    """
-    x, total = np.stack(wordings, axis=1), weights.sum(1)
-    facts, inner, v = x.mean(1), x - x.mean(1, keepdims=True), x.shape[1]
-    squares = (inner**2).sum(1) / (v - 1)
-    pairs = total**2 - (weights**2).sum(1)
-    pairs = np.where(pairs > 0, pairs, np.nan)
-    common = (np.einsum("rn,nv->rv", weights, inner) ** 2).sum(1) / (v - 1)
-    wording = (common - np.einsum("rn,n->r", weights**2, squares)) / pairs
-    rest = np.einsum("rn,n->r", weights, squares) / total - wording
-    first, second = (np.einsum("rn,n->r", weights, facts**power) for power in (1, 2))
-    return np.stack([(total * second - first**2) / pairs - rest / v, wording, rest])
-
-
-def sums_of_squares(table: Array) -> Array:
-    """Sums of squares of facts, wordings and the rest of a table [fact, wording]: [source]."""
-    n, v = table.shape
-    of_facts = v * ((table.mean(1) - table.mean()) ** 2).sum()
-    of_wordings = n * ((table.mean(0) - table.mean()) ** 2).sum()
-    return np.array([of_facts, of_wordings, table.var() * n * v - of_facts - of_wordings])
-
-
-def variance_shares(marked: pd.DataFrame, *, n_boot: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Shares of the variance of the column `correct`, a row a model, relation and one of SOURCES.
-
-    squares is the share of the sum of squares, share that of the components, with low and high
-    (facts are drawn), n the facts asked in all wordings. The relation "all" sums over relations,
-    which are drawn and counted. p of wordings is the share of tables with as large a component, of
-    `n_boot` with each fact's answers permuted and the real one.
-    """
-
-    def added(weights: Array, *parts: Array) -> Array:
-        return np.einsum("rn,sn->sr", weights, np.stack(parts))
-
-    rng, rows = np.random.default_rng(seed), []
-    for model, part in marked.groupby("model", sort=False):
-        found = {}
-        for relation, x in _tables(part):
-            every = components(np.ones((1, len(x))), *x.T)[:, 0]
-            found[relation] = sums_of_squares(x), every, _by_chance(x, n_boot, rng)
-            rows += _rows((model, relation), components, x, *found[relation], n_boot)
-        if found:
-            squares, parts, chance = map(np.array, zip(*found.values(), strict=True))
-            sums = squares.sum(0), parts.sum(0), chance.sum(0)
-            rows += _rows((model, "all"), added, parts, *sums, n_boot)
-    columns = ["model", "relation", "source", "squares", "share", "low", "high", "n", "p"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _tables(marked: pd.DataFrame) -> Iterator[tuple[Any, Array]]:
-    """A model's answers to each relation, [fact, wording]. Relations of one fact, or with all answers
-    right or wrong, are left out."""
-    for relation, answers in marked.groupby("relation"):
-        wide = answers.pivot(index="group_id", columns="variant", values="correct")
-        x = wide.astype(float).dropna().to_numpy()
-        if len(x) > 1 and x.min() < x.max():
-            yield relation, x
-
-
-def nested(marked: pd.DataFrame) -> pd.DataFrame:
-    """The answers as a perfectly nested table (Guttman, 1944) would have them: each wording keeps its
-    number of right answers, and they go to the facts that are right in most wordings.
-
-    That is what a degree of knowledge, which only adds to the ease of a wording, gives once it is
-    rounded to right or wrong: the interaction that is left is no more than rounding.
-    """
-    relation = ["model", "relation"]
-    known = marked.groupby([*relation, "group_id"])["correct"].mean()
-    place = (-known).groupby(relation).rank(method="first").rename("place")
-    right = marked.groupby([*relation, "variant"])["correct"].transform("sum")
-    placed = marked.join(place, on=[*relation, "group_id"])
-    return marked.assign(correct=placed["place"] <= right)
-
-
-def latent_components(x: Array) -> Array:
-    """Variances of facts, wordings and their interaction before rounding, of a table [fact, wording].
-
-    The item-response model: x_iv = 1 where a_v + s z_i + e_iv > 0, with standard normal z_i of facts
-    and e_iv of the interaction (a probit with a random intercept; Bock and Aitkin, 1981). a and s are
-    the mode of the marginal likelihood (21 Gauss-Hermite nodes) under normal priors with a standard
-    deviation of PRIOR_SD. Returns s^2, the variance of a less that of its estimates, and 1.
-    """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
-
-    def loss(b: Array) -> tuple[float, Array]:
-        t = b[:-1] + np.outer(nodes, b[-1:])  # [node, wording]
-        each = x @ log_ndtr(t).T + (1 - x) @ log_ndtr(-t).T + np.log(weights / weights.sum())
-        total = logsumexp(each, axis=1)
-        shares = np.exp(each - total[:, None])  # of each fact's likelihood, [fact, node]
-        density = -(t**2) / 2 - np.log(2 * np.pi) / 2
-        rise = (shares.T @ x) * np.exp(density - log_ndtr(t))
-        rise -= (shares.T @ (1 - x)) * np.exp(density - log_ndtr(-t))
-        gradient = np.append(rise.sum(0), nodes @ rise.sum(1))
-        return (b @ b) / PRIOR_SD**2 / 2 - total.sum(), b / PRIOR_SD**2 - gradient
-
-    found = minimize(loss, np.append(np.zeros(x.shape[1]), 1.0), jac=True, method="BFGS").x
-    steps = 1e-4 * np.eye(len(found))
-    hessian = [(loss(found + step)[1] - loss(found - step)[1]) / 2e-4 for step in steps]
-    noise = np.diag(np.linalg.inv(np.array(hessian)))[:-1].mean()
-    return np.array([found[-1] ** 2, max(0.0, found[:-1].var(ddof=1) - noise), 1.0])
-
-
-def latent_shares(marked: pd.DataFrame) -> pd.DataFrame:
-    """`latent_components` as shares of their sum: a row a model, relation and one of SOURCES, with n
-    facts."""
-    rows = []
-    for model, part in marked.groupby("model", sort=False):
-        for relation, x in _tables(part):
-            parts = latent_components(x)
-            shares = zip(SOURCES, parts / parts.sum(), strict=True)
-            rows += [(model, relation, source, share, len(x)) for source, share in shares]
-    return pd.DataFrame(rows, columns=["model", "relation", "source", "share", "n"])
-
-
-def _rows(
-    key: tuple[Any, Any], parts_of: Callable[..., Array], table: Array,
-    squares: Array, parts: Array, chance: Array, n_boot: int,
-) -> list[tuple[Any, ...]]:  # fmt: skip
-    """A row a source; `parts_of(weights, *columns of the table)` are components [source, resample]."""
-
-    def share(source: int, weights: Array, *columns: Array) -> Array:
-        found = parts_of(weights, *columns)
-        return ratio(found[source], found.sum(0))
-
-    p = (1 + (chance >= parts[1] - 1e-12).sum()) / (1 + len(chance))
-    return [
-        (*key, source, squares[k] / squares.sum(),
-         *bootstrap_statistic(partial(share, k), list(table.T), n_boot=n_boot), p if k == 1 else np.nan)
-        for k, source in enumerate(SOURCES)
-    ]  # fmt: skip
-
-
-def _by_chance(x: Array, n: int, rng: np.random.Generator) -> Array:
-    """The component of wordings in n tables [fact, wording] with each row permuted."""
-    inner = x - x.mean(1, keepdims=True)
-    means = rng.permuted(np.broadcast_to(inner, (n, *x.shape)), axis=2).sum(1)
-    pairs = len(x) * (len(x) - 1) * (x.shape[1] - 1)
-    return ((means**2).sum(1) - (inner**2).sum()) / pairs

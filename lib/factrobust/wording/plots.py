@@ -17,7 +17,7 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
-MEASURES = {"accuracy": "accuracy", "auc": "AUC", "auc_within": "AUC within relations"}
+MEASURES = {"brier": "Brier score (less is better)", "auc_within": "AUC within relations"}
 FEW = 5  # questions of a bin that a line goes through
 
 
@@ -86,21 +86,19 @@ def by_wording(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
 
 
-def variance(table: pd.DataFrame) -> Figure:
-    """Shares of the variance of right answers, a bar a relation and a panel a model. `table` of
-    `wording.metrics.variance_shares`; a component below 0 counts as 0. Relations stand by the mean
-    share of wordings, "all" on top."""
-    table = table.assign(share=table["share"].clip(lower=0))
-    table["n"] = table["n"].mask(table["relation"] == "all").ffill()
-    table["share"] /= table.groupby(["model", "relation"])["share"].transform("sum")
-    order = table[table["source"] == "wording"].groupby("relation")["share"].mean()
-    order["all"] = np.inf
-    rows = list(order.sort_values(ascending=False).index)
-    fills = {"fact": style.SKY, "wording": style.PURPLE, "interaction": "0.8"}
-    return blocks.stacks(
-        table, "relation", rows, [*map(style.name, rows)], "source", fills, panel="model",
-        height=0.9 + 0.19 * len(rows), what="facts a relation", labels=("share of the variance", ""),
-    )[0]  # fmt: skip
+def floor(table: pd.DataFrame) -> Figure:
+    """Share of the answers that flip, a row a model and a panel a prompt. `table`: intervals by prompt,
+    model and kind of version (`wording.floor.with_kind`)."""
+    rows = [*style.looks(table["model"])]
+    return blocks.forest(
+        table,
+        "model",
+        rows,
+        panel="prompt",
+        by="kind",
+        xlabel="share of answers that flip",
+        what="facts",
+    )[0]
 
 
 def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
@@ -157,28 +155,6 @@ def within_and_between(table: pd.DataFrame) -> Figure:
     return blocks.legend(fig, blocks.keys(looks))
 
 
-def labelled_pairs(table: pd.DataFrame, at: float) -> Figure:
-    """Cosines of pairs of answers that a reader found the same or not, a panel a `measure`.
-    `table`: measure, label, cosine. Dashed: the cosine `at` which clusters begin to say the
-    same."""
-    import seaborn as sns  # takes a second
-
-    fills = {"same": style.RIGHT, "different": style.WRONG}
-    labels = ("cosine of the two answers", "pairs of answers")
-    fig, panels = blocks.panels(table, "measure", labels=labels, height=2.4)
-    for axis, part in panels:
-        sns.histplot(
-            part, x="cosine", hue="label", hue_order=list(fills), palette=fills, ax=axis, legend=False,
-            bins=20, binrange=(min(0, part["cosine"].min()), 1), element="step", alpha=0.3,
-        )  # fmt: skip
-        axis.axvline(at, **style.REFERENCE)
-        axis.set(xlabel=labels[0], ylabel=labels[1] if axis is panels[0][0] else "")
-    counts = table.drop_duplicates("label_id")["label"].value_counts()
-    names = {f"{name} (n = {counts.get(name, 0)})": fill for name, fill in fills.items()}
-    edge = blocks.key(f"cosine {at}", **style.REFERENCE)
-    return blocks.legend(fig, [*blocks.patches(names), edge])
-
-
 def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation. `table` of
     `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1; a point's
@@ -208,22 +184,12 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
 
 def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
     """How much better each predictor is than the `reference` (dashed), a panel a measure. `table`
-    of `wording.prediction.compared`; the Brier score is left to the table."""
+    of `wording.prediction.judged`."""
     shown = table[(table["predictor"] != reference) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
     return blocks.forest(
         shown, "predictor", at=0, sharex=False, panel="measure", what="questions",
         xlabel=f"minus {reference}",
-    )[0]  # fmt: skip
-
-
-def bought(table: pd.DataFrame) -> Figure:
-    """AUC against the tokens generated for a question, a line a predictor, a panel a model; dashed:
-    chance. `table`: intervals by model, predictor and tokens (their mean)."""
-    return blocks.curves(
-        table, "tokens", panel="model", by="predictor", what="questions", at=0.5, bars=True,
-        labels=("tokens generated for a question (mean)", "AUC within relations"),
-        extra=[blocks.key("chance", **style.REFERENCE)],
     )[0]  # fmt: skip
 
 

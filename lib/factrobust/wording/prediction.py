@@ -1,6 +1,6 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table `schemas.Groups`; regressions are those of `wording.regression`. Fits
+Rows are questions, of a table such as `Study.predictors`; regressions are those of `wording.regression`. Fits
 are taken as given: intervals resample questions, or whole relations, each with all its repeats.
 """
 
@@ -14,10 +14,19 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
-from factrobust.wording.regression import COLUMNS, FULL, fit, predict, undefined
+from factrobust.wording.regression import COLUMNS, FULL, evidence, fit, mixed, predict, undefined
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
+# What may foretell a right answer, from the cheapest on: the relation is known without asking, the sum is of
+# one answer, bare SCons needs all wordings, and Cert ten samples more.
+SUM = "relation + sum"
+SUM_AND_BARE = "relation + sum + bare SCons"
+CHEAP = {SUM: ("QCat", "logprob_sum"), SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare")}
+WITH_SAMPLES = {
+    "relation + sum + bare SCons + Cert": ("QCat", "logprob_sum", "scons_bare", "cert"),
+    "the paper's model": ("QCat", "SCons", "Cert"),
+}
 UNSEEN = "none: the category is not among the rows fitted on"
 
 
@@ -43,7 +52,7 @@ def cross_validate(
     interactions: bool = True,
 ) -> pd.DataFrame:
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits. QCat by
-    itself is `relation_share`. prior is the share of right answers in the training rows. The
+    itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the share of right answers in the training rows. The
     probability is NaN where nothing can be fitted or the category is new; `fit` says why."""
     asked, tables = ["model", "group_id", "relation", "correct"], []
     groups = groups[[*dict.fromkeys([*asked, *(COLUMNS.get(p, p) for p in predictors)])]]
@@ -52,7 +61,7 @@ def cross_validate(
         for j in range(k):
             test = _predicted(part[fold != j], part[fold == j], predictors, interactions)
             tables.append(test.assign(repeat=repeat, fold=j))
-    columns = ["model", "repeat", "fold", *asked[1:], "probability", "prior", "fit"]
+    columns = ["model", "repeat", "fold", *asked[1:], "probability", "evidence", "prior", "fit"]
     return pd.concat(tables, ignore_index=True)[columns]
 
 
@@ -69,6 +78,26 @@ def ladder(
     return stacked(tables, "predictor")
 
 
+def judged(
+    groups: pd.DataFrame,
+    sets: Mapping[str, Sequence[str]],
+    *,
+    reference: str,
+    repeats: int = 3,
+    seed: int = 0,
+    n_boot: int = 2000,
+) -> pd.DataFrame:
+    """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor and
+    measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong answer of one
+    relation), as `compared` has it. Only relations with right and wrong answers count (`mixed`)."""
+    rows = ladder(mixed(groups.dropna(subset=["logprob_sum"])), sets, repeats=repeats, seed=seed)
+    rows = rows[rows["predictor"] != "majority"]
+    brier = compared(rows, reference=reference, n_boot=n_boot).query("measure == 'brier'")
+    by_evidence = rows.drop(columns="fold")
+    auc = compared(by_evidence, value="evidence", reference=reference, n_boot=n_boot)
+    return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
+
+
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
     """Share of right answers in each test row's relation among the training rows, [row]. One answer
     with the overall share is added to each relation, so that no share is 0 or 1."""
@@ -83,36 +112,15 @@ def _predicted(
     """The test rows with probability (or NaN), prior (share of right training answers) and `fit`."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
-        return table.assign(probability=relation_share(train, test), fit="shares")
+        return table.assign(probability=relation_share(train, test), evidence=0.0, fit="shares")
     if (reason := undefined(train)) is not None:
-        return table.assign(probability=np.nan, fit=f"none: {reason}")
+        return table.assign(probability=np.nan, evidence=np.nan, fit=f"none: {reason}")
+    # slopes are in units of all rows, in which the predictors of all folds can be compared
     fitted = fit(train, predictors, interactions=interactions)
     table = table.assign(probability=predict(fitted, test), fit=fitted.method)
+    table["evidence"] = evidence(fitted, test)
     table.loc[table["probability"].isna(), "fit"] = UNSEEN
     return table
-
-
-def equal_budget_texts(
-    answer_sets: pd.DataFrame, sample_sets: pd.DataFrame, budgets: Sequence[int]
-) -> pd.DataFrame:
-    """The texts that two ways of asking give for as many answers: a row a model, question and
-    budget.
-
-    Both begin with the original greedy answer; `answers` goes on with other wordings, `samples`
-    with samples. `paid` is the budget, or the number of wordings if that is less; the columns tokens
-    and tokens_sampled count what was generated. The tables are `schemas.AnswerSets`.
-    """
-    both = answer_sets.merge(sample_sets, on=["model", "group_id"], suffixes=("", "_sampled"))
-    table = both.merge(pd.DataFrame({"budget": budgets}), how="cross")
-    table["paid"] = np.minimum(table["budget"], table["texts"].map(len))
-    texts = list(zip(table["texts"], table["texts_sampled"], table["paid"], strict=True))
-    table["answers"] = [answers[:n] for answers, _, n in texts]
-    table["samples"] = [[answers[0], *samples][:n] for answers, samples, n in texts]
-    spent = list(zip(table["tokens"], table["tokens_sampled"], table["paid"], strict=True))
-    table["tokens"] = [sum(answers[:n]) for answers, _, n in spent]
-    table["tokens_sampled"] = [sum([answers[0], *samples][:n]) for answers, samples, n in spent]
-    names = ["model", "group_id", "budget", "paid", "answers", "samples"]
-    return table[[*names, "tokens", "tokens_sampled"]]
 
 
 def compared(

@@ -6,21 +6,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from factrobust.endings import ask, covering, first_sentence, said, split
 from factrobust.models.interface import Generation, Model, need
-from factrobust.models.prompts import FORMATS, as_asked, in_chunks, prompts, render
-from factrobust.models.sentences import Encoder, Entailment
-from factrobust.text import clusters
+from factrobust.models.prompts import as_asked, in_chunks, prompts
+from factrobust.models.sentences import Encoder
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
-SAME, ENTAILED = 0.8, 0.5  # two texts say the same from this cosine on; P(entailment) both ways
 # Not the format's own stop strings, which may cut at any full stop ("J. K. Rowling") or comma.
 STOP = ("\n",)
-# P(true) of Kadavath et al. (2022), "Language models (mostly) know what they know", in our words
-IS_IT_TRUE = "{question}\nProposed answer: {text}\nIs the proposed answer true? Yes or no?"
 
 
 def paper_format(prompt_format: str, chat: object) -> str:
@@ -79,8 +74,8 @@ def sampled(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence, after leading
-    newlines as in `greedy`), logprobs (untempered, up to the line's end). Equal prompts are asked
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where newlines
+    are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end). Equal prompts are asked
     once."""
     sent = prompts(model, questions, prompt_format)
     how: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
@@ -89,55 +84,26 @@ def sampled(
     for chunk in in_chunks(sent):
         samples |= zip(chunk, model.sample(chunk, **how), strict=True)
     rows = np.repeat(np.arange(len(questions)), n)
-    drawn = [(first_sentence(g.text), g.logprobs) for p in sent for g in samples[p]]
+    begun = said if skip_newlines else _as_it_is
+    drawn = [
+        (first_sentence(begun(g.text, g.prompt)), g.logprobs) for p in sent for g in samples[p]
+    ]
     table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
     return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)
 
 
-def probability_true(model: Model, responses: pd.DataFrame) -> np.ndarray:
-    """P(true): asked whether its answer is true, in the same prompt format, the model says Yes with
-    probability P(Yes) / (P(Yes) + P(No)); [response]."""
-    (name,) = responses["prompt_format"].unique()
-    pairs = zip(responses["question"], responses["text"], strict=True)
-    asked = [IS_IT_TRUE.format(question=question, text=text) for question, text in pairs]
-    sent = render(name, asked, [""] * len(asked), model.chat)
-    yes, no = (
-        np.array(
-            [sum(each) for each in model.score(sent, [FORMATS[name].separator + word] * len(sent))]
-        )
-        for word in ("Yes", "No")
-    )
-    return np.asarray(expit(yes - no))
+def _as_it_is(text: str, prompt: str) -> str:
+    return text
 
 
-def meanings(groups: pd.Series, encoder: Encoder, nli: Entailment | None = None) -> pd.Series:
-    """The cluster of each text of each group, a list (`text.clusters`), with the same index. Texts
-    say the same where each entails the other with a probability of ENTAILED or more (Kuhn et al.,
-    2022); without an NLI model, where their cosine is SAME or more."""
-
-    def same(pairs: list[tuple[str, str]]) -> np.ndarray:
-        if nli is None:
-            return encoder.similarity(pairs) >= SAME
-        back = nli.probability([(b, a) for a, b in pairs])
-        return np.minimum(nli.probability(pairs), back) >= ENTAILED
-
-    return pd.Series(clusters(groups.tolist(), same), groups.index, name="clusters")
-
-
-def compared(pairs: pd.DataFrame, encoder: Encoder, nli: Entailment | None = None) -> pd.DataFrame:
-    """`pairs` with the cosine of answer_1 and answer_2, and with an NLI model the probability that
-    the first entails the second (forward), and the second the first (backward)."""
-    both = pairs[["answer_1", "answer_2"]].values.tolist()
-    table = pairs.assign(cosine=encoder.similarity(both))
-    if nli is None:
-        return table
-    forward = nli.probability([(a, b) for a, b in both])
-    return table.assign(forward=forward, backward=nli.probability([(b, a) for a, b in both]))
+def compared(pairs: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
+    """`pairs` with the cosine of answer_1 and answer_2."""
+    return pairs.assign(cosine=encoder.similarity(pairs[["answer_1", "answer_2"]].values.tolist()))
 
 
 def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
-    """The rows of `schemas.Groups` of models that are sometimes right and sometimes wrong.
+    """The rows (questions with `model` and `correct`) of models that are sometimes right and sometimes wrong.
     LacksError if there is no such model."""
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]

@@ -2,8 +2,8 @@
 read.
 
 Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
-Cert, or those of numeric columns, which are standardised on the rows fitted on (questions of
-`schemas.Groups`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
+Cert, or those of numeric columns, which are standardised on the rows fitted on (questions, as
+of `Study.predictors`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
 + QCat*Cert. A fit without a finite or unique maximum is penalised (`factrobust.regression`).
 """
 
@@ -81,6 +81,30 @@ def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
     design = _design(frame, fitted.scaling, fitted.categories, fitted.interactions)
     known = frame["QCat"].isin(fitted.categories) if "QCat" in frame else True
     return np.where(known, expit(np.einsum("ij,j->i", design, fitted.coefficients)), np.nan)
+
+
+def evidence(fitted: Fit, groups: pd.DataFrame) -> Array:
+    """What speaks for each answer beside its relation, [row]: its predictors, standardised, times their
+    slopes in its relation, over the length of these slopes.
+
+    Intercepts are left out, and of slopes only the ratios count. So answers of one relation can be
+    ordered even where they were predicted by different fits, and one predictor alone orders them as it
+    does without a fit. 0 where there are no slopes, NaN for a new category.
+    """
+    frame = _frame(groups, fitted.predictors)
+    names = fitted.scaling.index
+    z = (frame[names].to_numpy() - fitted.scaling["mean"].to_numpy()) / fitted.scaling[
+        "sd"
+    ].to_numpy()
+    coefficients = fitted.coefficients
+    slopes = np.tile(coefficients[names].to_numpy(), (len(frame), 1))
+    if "QCat" in frame:
+        for column, name in enumerate(names):
+            added = [f"QCat[T.{category}]:{name}" for category in frame["QCat"]]
+            slopes[:, column] += coefficients.reindex(added).fillna(0).to_numpy()
+        slopes[~frame["QCat"].isin(fitted.categories).to_numpy()] = np.nan
+    length = np.sqrt((slopes**2).sum(axis=1))
+    return np.asarray((z * slopes).sum(axis=1) / np.where(length == 0, 1, length))
 
 
 def undefined(groups: pd.DataFrame) -> str | None:
@@ -168,26 +192,73 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
     return table.assign(fit=fitted.method, n=fitted.n)
 
 
+def mixed(groups: pd.DataFrame) -> pd.DataFrame:
+    """The rows of relations in which a model is sometimes right and sometimes wrong. The intercept of any
+    other relation has no finite estimate, and its questions say nothing of what predicts within one."""
+    share = groups.groupby(["model", "relation"])["correct"].transform("mean")
+    return groups[share.between(0, 1, inclusive="neither")]
+
+
 def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     """Odds ratios of one standard deviation of each numeric predictor, one slope for all
-    categories, a row a model and term. low and high are the 95% interval of the jackknife over
-    whole relations, by Student's t with one degree of freedom less than there are relations."""
+    categories, a row a model and term. With QCat only `mixed` relations count. low and high are the 95%
+    interval of the jackknife over whole relations, by Student's t with one degree of freedom less than
+    there are relations."""
     rows: list[tuple] = []
     for model, part in groups.groupby("model", sort=False):
-        fitted = fit(part, predictors, interactions=False)
-        names, left = part["relation"].unique(), []
-        for name in names:
-            again = fit(part[part["relation"] != name], predictors, interactions=False)
-            # in the same units as the fit to all
-            left.append(again.coefficients[fitted.scaling.index] / again.scaling["sd"])
-        k, slopes = len(names), np.array(left) * fitted.scaling["sd"].to_numpy()
-        error = np.sqrt((k - 1) / k * ((slopes - slopes.mean(0)) ** 2).sum(0))
-        for term, reach in zip(fitted.scaling.index, stdtrit(k - 1, 0.975) * error, strict=True):
-            b = fitted.coefficients[term]
-            rows.append((model, term, *np.exp([b, b - reach, b + reach]), len(part), k))
+        used = mixed(part) if "QCat" in predictors else part
+        slopes, without = _slopes(used, predictors)
+        reach = _reach(without)
+        for term, b, r in zip(slopes.index, slopes, reach, strict=True):
+            rows.append((model, term, *np.exp([b, b - r, b + r]), len(used), len(without)))
     return pd.DataFrame(
         rows, columns=["model", "term", "odds_ratio", "low", "high", "n", "relations"]
     )
+
+
+def change_within(groups: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
+    """By how much `one` gains on `other` when questions are compared within relations instead of over all.
+
+    With the slopes b of both in standard deviations (in logits), the change is
+    (b_one - b_other within) - (b_one - b_other over all), of the same `mixed` rows; low and high as in
+    `odds_ratios`. A row a model.
+    """
+    rows = []
+    for model, part in groups.groupby("model", sort=False):
+        used = mixed(part)
+        leads, leads_without = [], []
+        for predictors in ((one, other), ("QCat", one, other)):
+            slopes, without = _slopes(used, predictors)
+            leads.append(slopes[one] - slopes[other])
+            at, at_other = slopes.index.get_loc(one), slopes.index.get_loc(other)
+            leads_without.append(without[:, at] - without[:, at_other])
+        change = leads[1] - leads[0]
+        [reach] = _reach((leads_without[1] - leads_without[0])[:, None])
+        rows.append(
+            (model, change, change - reach, change + reach, len(used), used["relation"].nunique())
+        )
+    return pd.DataFrame(rows, columns=["model", "change", "low", "high", "n", "relations"])
+
+
+def _slopes(part: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.Series, Array]:
+    """One slope for all categories of each numeric predictor, a standard deviation, in logits; and the
+    same without each relation in turn, [relation, predictor]."""
+    fitted = fit(part, predictors, interactions=False)
+    terms, sd = fitted.scaling.index, fitted.scaling["sd"].to_numpy()
+    without = []
+    for name in part["relation"].unique():
+        again = fit(part[part["relation"] != name], predictors, interactions=False)
+        # in the same units as the fit to all
+        slopes = again.coefficients[terms].to_numpy() / again.scaling["sd"].to_numpy()
+        without.append(slopes * sd)
+    return fitted.coefficients[terms], np.array(without)
+
+
+def _reach(without: Array) -> Array:
+    """Half of the jackknife's 95% interval, of estimates without each of k clusters, [k, estimate]."""
+    k = len(without)
+    error = np.sqrt((k - 1) / k * ((without - without.mean(0)) ** 2).sum(0))
+    return np.asarray(stdtrit(k - 1, 0.975) * error)
 
 
 def wald(fitted: Fit) -> pd.DataFrame:

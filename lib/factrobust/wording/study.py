@@ -18,8 +18,7 @@ from factrobust.wording import facts, metrics, probe
 class Study(study.Study):
     """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
 
-    Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the NLI model `nli`
-    (by `nli_model`; None without a name), the prompt `formats` of the models (the paper's, or
+    Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the prompt `formats` of the models (the paper's, or
     `prompt_format`), the greedy `responses` of at most `max_new_tokens`, and these `marked`; all facts of
     the data tell longer names. `exposures` takes facts of the invented world told so often; `variants`
     takes these wordings alone. `seed` draws facts and the `n_samples` samples of a question.
@@ -36,7 +35,6 @@ class Study(study.Study):
         n_samples: int | None = None,
         max_new_tokens: int | None = None,
         sentence_encoder: str,
-        nli_model: str | None = None,
         exposures: Sequence[int] | None = None,
         seed: int,
         n_boot: int | None = None,
@@ -51,7 +49,6 @@ class Study(study.Study):
             "n_samples": n_samples,
             "max_new_tokens": max_new_tokens,
             "sentence_encoder": sentence_encoder,
-            "nli_model": nli_model,
             "exposures": exposures,
             "seed": seed,
             "n_boot": n_boot,
@@ -65,8 +62,7 @@ class Study(study.Study):
         questions = questions[questions["variant"].isin(variants)] if variants else questions
         self.questions = self.facts = schemas.Questions.validate(questions)
         self.encoder = sentences.Encoder(sentence_encoder, self.records)
-        self.nli = sentences.Entailment(nli_model, self.records) if nli_model else None
-        self.others = [self.encoder, *([self.nli] if self.nli else [])]
+        self.others: list[Any] = [self.encoder]
         self.print_counts(f"{questions['group_id'].nunique()} facts, {len(questions)} questions")
         self.formats = {
             m.name: prompt_format or probe.paper_format(m.prompt_format, m.chat)
@@ -75,7 +71,7 @@ class Study(study.Study):
         self._every = every
         # in the invented world a newline ends an answer
         skip = data not in WORLDS
-        self._greedy = partial(probe.greedy, skip_newlines=skip)
+        self._greedy = partial(probe.greedy, skip_newlines=skip, go_on=skip)
         self._sampled = partial(probe.sampled, skip_newlines=skip)
         self.responses = self._ask(self._greedy, self.questions)
         if self.models:
@@ -93,7 +89,7 @@ class Study(study.Study):
 
         return self.concat_over_models(answers)
 
-    def _sets(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def sets_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
         lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
@@ -103,7 +99,7 @@ class Study(study.Study):
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
         """The answers to all wordings of a question together, with `int_sim`."""
-        return schemas.AnswerSets.validate(self._sets(self.responses))
+        return schemas.AnswerSets.validate(self.sets_of(self.responses))
 
     @cached_property
     def originals(self) -> pd.DataFrame:
@@ -111,6 +107,15 @@ class Study(study.Study):
         `int_sim` in 0 to 1."""
         sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
         return self.marked[self.marked["variant"] == 0].merge(sets, on=metrics.KEY)
+
+    @cached_property
+    def signs(self) -> pd.DataFrame:
+        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without a
+        token): what may foretell a right answer without a sample."""
+        bare = self.bare_sets[[*metrics.KEY, "int_sim"]].rename(columns={"int_sim": "scons_bare"})
+        bare["scons_bare"] = bare["scons_bare"].clip(0, 1)
+        table = self.originals.merge(bare, on=metrics.KEY, validate="1:1")
+        return table.assign(logprob_sum=metrics.sums_of_logprobs(table["logprobs"]))
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -122,31 +127,22 @@ class Study(study.Study):
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
-        """The `samples` of a question together, with `int_sim` and `clusters`
-        (`wording.probe.meanings`)."""
-        sets = self._sets(self.samples)
-        return sets.assign(clusters=probe.meanings(sets["texts"], self.encoder, self.nli))
-
-    def p_true(self, model: Model) -> pd.DataFrame:
-        """model, group_id and P(true) of its greedy answers (`wording.probe.probability_true`)."""
-        first = self.marked.query("variant == 0 and model == @model.name")
-        return first[metrics.KEY].assign(p_true=probe.probability_true(model, first))
+        """The `samples` of a question together, with `int_sim`."""
+        return self.sets_of(self.samples)
 
     @cached_property
     def bare_sets(self) -> pd.DataFrame:
         """`answer_sets` of the answers without the words of their questions."""
-        return self._sets(metrics.without_question(self.responses))
+        return self.sets_of(metrics.without_question(self.responses))
+
+    @cached_property
+    def predictors(self) -> pd.DataFrame:
+        """`signs` with `cert`, which is `int_sim` of the `samples` in 0 to 1."""
+        cert = self.sample_sets[[*metrics.KEY, "int_sim"]]
+        cert = cert.rename(columns={"int_sim": "cert"}).assign(cert=cert["int_sim"].clip(0, 1))
+        return self.signs.merge(cert, on=metrics.KEY, validate="1:1")
 
     @cached_property
     def control_sets(self) -> pd.DataFrame:
         """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
-        return self._sets(metrics.control_groups(self.responses, self.parameter("seed")))
-
-    @cached_property
-    def groups(self) -> pd.DataFrame:
-        """`wording.metrics.predictors`, a row a model and question. Questions without a popularity
-        are left out; where none has one it is 0."""
-        sets = self.answer_sets, self.sample_sets, self.bare_sets
-        table = schemas.Groups.validate(metrics.predictors(self.marked, *sets))
-        missing = table["log_popularity"].isna()
-        return table.assign(log_popularity=0.0) if missing.all() else table[~missing]
+        return self.sets_of(metrics.control_groups(self.responses, self.parameter("seed")))

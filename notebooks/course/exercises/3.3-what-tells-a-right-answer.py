@@ -34,7 +34,7 @@ def check(prediction):
 """
 - Nearly all capitals are known to Gemma, and nearly no directors.
 - A measure can look good only because it tells the kinds of questions apart.
-- Notebook 3.5 has the whole ladder of predictors.
+- Notebook 3.4 has one table of predictors.
 """
 
 # %% solution
