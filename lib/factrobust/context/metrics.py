@@ -13,20 +13,13 @@ P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missin
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
-from factrobust.statistics import (
-    TWO_SIDED,
-    binomial_interval,
-    bootstrap_mean,
-    exact_share,
-    top_entropy,
-)
+from factrobust.statistics import binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")
@@ -36,23 +29,16 @@ PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
-Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
-
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
     """Responses of `context.probe.ask` or `ask_known` with their numbers:
     `schemas.ContextResults`."""
     lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
     lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
-    first, with_context = responses["first"], responses["first_context"]
-    shifts = [first_shift(a, b) for a, b in zip(first, with_context, strict=True)]
     return responses.assign(
         **lists.map(perplexity, na_action="ignore").astype(float),
         n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
         n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
-        first_entropy=first.map(first_entropy).astype(float),
-        first_entropy_context=with_context.map(first_entropy).astype(float),
-        first_shift=np.array(shifts, dtype=float),
     )
 
 
@@ -61,25 +47,6 @@ def perplexity(logprobs: Sequence[float]) -> float:
     and 2). NaN without tokens."""
     mean = math.fsum(logprobs) / len(logprobs) if len(logprobs) else math.nan
     return math.inf if mean < -709 else math.exp(-mean)
-
-
-def first_entropy(alternatives: Alternatives) -> float:
-    """Entropy in nats of the likeliest first tokens, renormalised; NaN for fewer than two."""
-    logs = [p for _, p in alternatives]
-    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
-
-
-def first_shift(one: Alternatives, other: Alternatives) -> float:
-    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2). It is over
-    the union of both lists' tokens and the rest. A token in one list only counts in the other's
-    rest, so the distance is somewhat too large. NaN if a list is empty."""
-    if not one or not other:
-        return float("nan")
-    p, q = ({token: math.exp(logprob) for token, logprob in x} for x in (one, other))
-    p["\0rest"], q["\0rest"] = (max(0.0, 1 - math.fsum(some.values())) for some in (p, q))
-    middle = {token: (p.get(token, 0.0) + q.get(token, 0.0)) / 2 for token in p | q}
-    terms = [x * math.log(x / middle[token]) for some in (p, q) for token, x in some.items() if x]
-    return math.sqrt(max(0.0, math.fsum(terms) / 2))
 
 
 def answer_counts(
@@ -225,31 +192,6 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
     table.insert(4, "share", table["exceptions"] / table["n"])
     return table
-
-
-def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors'
-    effect.
-
-    `labels` (model, question_id, label) are of a random sample of `marked`; models without any are
-    left out. Columns: model, source, rule (its share of all answers), labelled (the label's share),
-    mean = rule + mean of label - rule, low, high, n, n_labelled. Bounds are normal with the
-    variance of both terms (prediction-powered inference: Angelopoulos et al., Science 382, 2023),
-    at least those of one more error.
-    """
-    both = marked.merge(labels[["model", "question_id", "label"]], how="left")
-    both, rows = both[both.groupby("model")["label"].transform("count") > 0], []
-    for (model, part), source in product(both.groupby("model", sort=False), (*SOURCES, "same")):
-        drawn = part.dropna(subset=["label"])
-        rule, label = (part["source"] == source).mean(), drawn["label"] == source
-        off = label.astype(float) - (drawn["source"] == source)
-        error = max(off.var(ddof=0), 1 / len(off))
-        half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
-        mean = rule + off.mean()
-        bounds = np.clip([mean - half, mean + half], 0, 1)
-        rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
-    names = ["model", "source", "rule", "labelled", "mean", "low", "high", "n", "n_labelled"]
-    return pd.DataFrame(rows, columns=names)
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
