@@ -105,7 +105,9 @@ def won_pairs(
     return pd.DataFrame(rows, columns=["model", "base_id", "score", "won", "pairs"])
 
 
-def told_by_two(cases: pd.DataFrame, names: Sequence[str], *, k: int = 5, n_folds: int = 12) -> Array:
+def told_by_two(
+    cases: pd.DataFrame, names: Sequence[str], *, k: int = 5, n_folds: int = 12
+) -> Array:
     """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on other
     relations, in k folds of them. The mean over `n_folds` ways of making folds, so that no luck of one
     is left."""

@@ -137,7 +137,7 @@ def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged
     first = re.split(r",(?!\d)|[;:(\[]", answer)[0].strip()
     for text in filter(None, (answer.strip(), first, " ".join(named(answer).first))):
         spans = places(context, text)
-        if _capital(text):
+        if _capital(answer):
             spans = [(start, end) for start, end in spans if _capital(context[start:end])]
         if spans:
             two = [*others] or _alike(text, context)

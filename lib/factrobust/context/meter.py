@@ -20,6 +20,7 @@ import pandas as pd
 from factrobust import draws, tables
 from factrobust.context import facts, rules
 from factrobust.paths import DATA, noted
+from factrobust.statistics import Array, ratio_of_sums
 
 SENTENCES = DATA / "context" / "meter.csv"
 WORDS = ("question", "other")
@@ -138,3 +139,29 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
     wide = wide.rename(columns={"subject": "following", "nonsense": "copying"})
     wide["reading"] = wide["following"] - wide["copying"]
     return wide.rename_axis(columns=None)
+
+
+def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
+    """The `marked` rows that one change of a false sentence is told by, a row an answer and `change`, with
+    `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the answer first; denied,
+    of the question's words alone; about a neighbour; nonsense."""
+    subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
+    plain, said = rows[subject & asserted], rows[asserted]
+    by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]
+    by_mode = by_mode[by_mode["words"] == "question"]
+    parts = {
+        "in other words": plain.assign(on=plain["words"] == "other"),
+        "the answer first": plain.assign(on=plain["place"] == "first"),
+        "denied": by_mode.assign(on=by_mode["mode"] == "denied"),
+    }
+    for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
+        pair = said[said["about"].isin(["subject", about])]
+        parts[change] = pair.assign(on=pair["about"] == about)
+    return tables.stacked(parts, "change").astype({"on": float})
+
+
+def difference(weights: Array, values: Array, on: Array) -> Array:
+    """The mean of `values` [row] where `on` is 1, minus that where it is 0, in each resample."""
+    without = 1 - on
+    changed = ratio_of_sums(weights, values * on, on)
+    return changed - ratio_of_sums(weights, values * without, without)

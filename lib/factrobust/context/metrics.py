@@ -26,6 +26,7 @@ SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
+QUANTILES = {"5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95}
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
@@ -168,30 +169,31 @@ def perplexity_table(
     marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """Distribution of P4 (tables 11 and 12), which the thesis groups by P4 > P3. Columns: `by`,
-    count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without
-    a finite number). Rows whose source is "same" are left out."""
+    count, mean, low, high (of the mean), n (questions), std, QUANTILES, n_missing (rows without a
+    finite number). Rows whose source is "same" are left out."""
     rows = []
     for key, part in _groups(marked[marked["source"] != "same"], by):
         known = part[np.isfinite(part["p4"].to_numpy(dtype=float))]
         numbers = known["p4"].astype(float)
         mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
-        quartiles = numbers.quantile([0.25, 0.5, 0.75])
-        rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
-    columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
+        quantiles = numbers.quantile(list(QUANTILES.values()))
+        rows.append((*key, len(known), *mean, numbers.std(), *quantiles, len(part) - len(known)))
+    columns = [*by, "count", "mean", "low", "high", "n", "std", *QUANTILES, "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
-    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Greedy decoding finds the
-    likeliest first token; only where both answers have one token is P0 <= P1 sure. Columns: model,
-    tokens ("one each" or "more"), n, exceptions, share, n_missing."""
-    one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token, so the
+    numbers of tokens matter; greedy decoding finds the likeliest first token. Columns: model, tokens
+    ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact), n_missing."""
+    as_many = results["n_tokens_parametric"] == results["n_tokens_counterfactual"]
     known = results[["p0", "p1"]].notna().all(axis=1)
     counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
-    rows = results[["model"]].assign(tokens=np.where(one, "one each", "more"), **counts)
+    rows = results[["model"]].assign(tokens=np.where(as_many, "as many", "not"), **counts)
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
-    table.insert(4, "share", table["exceptions"] / table["n"])
-    return table
+    low, high = binomial_interval(table["exceptions"], table["n"])
+    shares = {"share": table["exceptions"] / table["n"], "low": low, "high": high}
+    return table.assign(**shares)[["model", "tokens", "n", "exceptions", *shares, "n_missing"]]
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:

@@ -217,7 +217,9 @@ def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd
     pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
     p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
     table = _responses(memory, given).assign(logprobs_p1=p1)
-    swaps = dict(zip(("text_1", "text_2", "text_placebo"), (x["text"] for x in others), strict=True))
+    swaps = dict(
+        zip(("text_1", "text_2", "text_placebo"), (x["text"] for x in others), strict=True)
+    )
     return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 
 

@@ -181,6 +181,15 @@ class Meter(study.Study):
         names = known.loc[place < self.parameter("n_facts"), "question_id"]
         return self.behind(model, self.contexts[self.contexts["question_id"].isin(names)])
 
+    @cached_property
+    def grounded(self) -> pd.DataFrame:
+        """The answers behind the false sentences about the subject, in both wordings, of all facts asked;
+        with `known`, 1 or 0."""
+        false = self.contexts.query("mode == 'asserted' and about == 'subject'")
+        rows = self.concat_over_models(lambda model: self.behind(model, false))
+        known = self.memory[["model", "question_id", "right"]].rename(columns={"right": "known"})
+        return rows.merge(known, on=["model", "question_id"])
+
     def behind(self, model: Model, sentences: pd.DataFrame) -> pd.DataFrame:
         """A model's answers behind some of the `contexts`, marked."""
         asked = self.facts.set_index("question_id", drop=False).loc[sentences["question_id"]]
