@@ -90,8 +90,7 @@ def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
     """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
     and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
     form: dict[str, Any] = {"panel": "model", "by": "about", "looks": ABOUT, "width": DOUBLE}
-    shown = "share of answers that say what the sentence states"
-    fig, panels = blocks.forest(table, "sentence", rows, xlabel=shown, shares="x", **form)
+    fig, panels = blocks.forest(table, "sentence", rows, xlabel="share followed", shares="x", **form)
     for axis, _ in panels:
         axis.set_xlim(-0.03, 1.03)
         axis.set_ylabel("")
@@ -130,12 +129,14 @@ def steps(texts: Mapping[str, str]) -> Figure:
     axis.set(xlim=(0, 3), ylim=(-0.2, 2))
     axis.axis("off")
     form: dict[str, Any] = {"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour}
+    boxes = {}
     for name, (x, y) in PLACES.items():
         words = fill(texts[name], 30)
-        axis.text(x, y, words, ha="center", va="center", bbox=form, fontsize="small")
-    arrow: dict[str, Any] = {"arrowstyle": "->", "shrinkA": 38, "shrinkB": 38, "color": "black"}
+        drawn = axis.text(x, y, words, ha="center", va="center", bbox=form, fontsize="small")
+        boxes[name] = drawn.get_bbox_patch()
     for one, other in ARROWS:
-        axis.annotate("", PLACES[other], PLACES[one], arrowprops=arrow)
+        ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}
+        axis.annotate("", PLACES[other], PLACES[one], arrowprops={"arrowstyle": "->"} | ends)
     return fig
 
 

@@ -48,6 +48,8 @@ class Study(_Marked):
     (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`, stand
     beside. `seed` draws objects and counterfactuals."""
 
+    cluster = "base_id"
+
     def __init__(
         self,
         *,
