@@ -144,15 +144,20 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
 def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
     """The `marked` rows that one change of a false sentence is told by, a row an answer and `change`, with
     `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the answer first; denied,
-    of the question's words alone; about a neighbour; nonsense."""
+    of the question's words alone; that denial against an assertion in other words; about a neighbour;
+    nonsense."""
     subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
     plain, said = rows[subject & asserted], rows[asserted]
     by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]
     by_mode = by_mode[by_mode["words"] == "question"]
+    denied = subject & (rows["mode"] == "denied") & (rows["words"] == "question")
+    other = subject & asserted & (rows["words"] == "other")
+    against = rows[denied | other]
     parts = {
         "in other words": plain.assign(on=plain["words"] == "other"),
         "the answer first": plain.assign(on=plain["place"] == "first"),
         "denied": by_mode.assign(on=by_mode["mode"] == "denied"),
+        "denied, against other words": against.assign(on=against["mode"] == "denied"),
     }
     for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
         pair = said[said["about"].isin(["subject", about])]

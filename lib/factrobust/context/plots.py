@@ -36,6 +36,7 @@ CAUSES = {  # from left to right in a bar: a cause has the colour of the source 
 }
 
 
+TICKS = (1, 1.5, 2, 3, 5, 10)  # of perplexities
 # The boxes of figure 3, and the arrows between them.
 PLACES = {
     "question": (0.45, 1.7),
@@ -102,9 +103,8 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
     `context.metrics.perplexity_table`. A box holds the middle half, its line is the median, whiskers hold
     the middle nine tenths (a paper prints none). Perplexity is on a logarithmic scale."""
     rows = style.ordered(table[column])
-    labels = ("perplexity of the answer given (P4)", "")
     height = 0.8 + 0.2 * len(rows)
-    fig, panels = blocks.panels(table, "model", labels=labels, width=DOUBLE, height=height)
+    fig, panels = blocks.panels(table, "model", labels=("P4", ""), width=DOUBLE, height=height)
     ends = {"q1": "25%", "med": "50%", "q3": "75%", "whislo": "5%", "whishi": "95%"}
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
@@ -115,9 +115,9 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
         places = part[column].map(rows.index)
         axis.bxp(stats, positions=places.tolist(), orientation="horizontal", widths=0.6)
         axis.set_xscale("log")
-        counts = dict(zip(part[column], part["count"], strict=True))
-        names = [f"{blocks.called(column, r)} ({counts.get(r, 0)})" for r in rows]
-        axis.set_yticks(range(len(rows)), names)
+        axis.set_xticks(TICKS, map(str, TICKS))
+        axis.minorticks_off()
+        axis.set_yticks(range(len(rows)), [blocks.called(column, row) for row in rows])
         axis.set_ylim(len(rows) - 0.5, -0.5)
     return fig
 
@@ -155,16 +155,4 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
     fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
-    return fig
-
-
-def by_row(
-    table: pd.DataFrame, column: str, xlabel: str, *, xlim: Any = None, **options: Any
-) -> Figure:
-    """Figures 6 and 7: a row each value of a column, models side by side.
-    `table`: intervals by model and the column (missing where a paper prints none); `xlim` are the ends
-    of the axis, `options` those of `blocks.forest`."""
-    options |= {"width": DOUBLE, "legend_n": True}
-    fig, [(axis, _)] = blocks.forest(table, column, xlabel=xlabel, **options)
-    axis.set_xlim(xlim)
     return fig
