@@ -189,9 +189,10 @@ class Meter(study.Study):
 
     @cached_property
     def grounded(self) -> pd.DataFrame:
-        """The answers behind the false sentences about the subject, in both wordings, of all facts asked;
-        with `known`, 1 or 0."""
-        false = self.contexts.query("mode == 'asserted' and about == 'subject'")
+        """The answers behind the false sentence about the subject, in the question's words, of all facts
+        asked; with `known`, 1 or 0."""
+        said = "mode == 'asserted' and about == 'subject' and words == 'question'"
+        false = self.contexts.query(said)
         rows = self.concat_over_models(lambda model: self.behind(model, false))
         known = self.memory[["model", "question_id", "right"]].rename(columns={"right": "known"})
         return rows.merge(known, on=["model", "question_id"])
