@@ -52,10 +52,10 @@ QUOTED = """
 4 context: in the question's words, wherever the answer stands ; 4-context/table-meter ; part == 'following' and words == 'question' and model not in @GROWN
 4 context: the same sentences with nonsense for the words of meaning (copying) ; 4-context/table-meter ; part == 'copying' and words == 'question' and model not in @GROWN
 4 context: the difference (reading) ; 4-context/table-meter ; part == 'reading' and words == 'question' and model not in @GROWN
-4 context: right after a true sentence in the question's words ; 4-context/table-right ; sentence == 'true' and words == 'question' and model not in @GROWN
-4 context: right after a true sentence in other words ; 4-context/table-right ; sentence == 'true' and words == 'other' and model not in @GROWN
-4 context: right after a sentence without an answer ; 4-context/table-right ; sentence == 'filler' and words == 'question' and model not in @GROWN
-4 context: right after a false sentence in the question's words ; 4-context/table-right ; sentence == 'false' and words == 'question' and model not in @GROWN
+4 context: right after a true sentence in the question's words ; 4-context/table-meter ; part == 'right, true' and words == 'question' and model not in @GROWN
+4 context: right after a true sentence in other words ; 4-context/table-meter ; part == 'right, true' and words == 'other' and model not in @GROWN
+4 context: right after a sentence without an answer ; 4-context/table-meter ; part == 'right, filler' and words == 'question' and model not in @GROWN
+4 context: right after a false sentence in the question's words ; 4-context/table-meter ; part == 'right, false' and words == 'question' and model not in @GROWN
 5 exposure: told 64 times or more, all through the training: right at its end ; 5-exposure/table-timing ; timing == 'spaced' and model in @SIZES
 5 exposure: told 64 times or more, in the first half alone: right at its end ; 5-exposure/table-timing ; timing == 'early' and model in @SIZES
 5 exposure: number of sentences, spaced, at which half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and model in @SIZES

@@ -53,9 +53,8 @@ def caused(answers: pd.DataFrame) -> pd.DataFrame:
 
     Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots), moved_1,
     moved_2 and moved_placebo (the answer after an exchange is another; NaN without a placebo), stated (the
-    passage holds the answer), says (the answer says anything), defined (a score can tell: not where
-    memory says what the passage says, too), and raised, log P1 - log P4 (nats a token): how much likelier
-    the passage made the answer.
+    passage holds the answer), says (the answer says anything), and defined (a score can tell: not where
+    memory says what the passage says, too).
     """
     rows = answers[["parametric", "contextual", "text_1", "text_2", "slots"]].to_numpy()
     causes = [swap_source(memory, given, two, slots) for memory, given, *two, slots in rows]
@@ -66,8 +65,7 @@ def caused(answers: pd.DataFrame) -> pd.DataFrame:
         pairs = zip(answers["contextual"], answers[f"text_{name}"], strict=True)
         told[f"moved_{name}"] = [float(not same_answer(*pair)) for pair in pairs]
     told.loc[answers["placebo"] == "", "moved_placebo"] = np.nan
-    raised = np.log(answers["p1"]) - np.log(answers["p4"])
-    return answers.drop(columns="stated").assign(**told, raised=raised)
+    return answers.drop(columns="stated").assign(**told)
 
 
 def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
@@ -106,19 +104,24 @@ def won_pairs(
 
 
 def told_by_two(
-    cases: pd.DataFrame, names: Sequence[str], *, k: int = 5, n_folds: int = 12
+    cases: pd.DataFrame,
+    names: Sequence[str],
+    *,
+    over: str = "base_id",
+    k: int = 5,
+    n_folds: int = 12,
 ) -> Array:
     """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on other
-    relations, in k folds of them. The mean over `n_folds` ways of making folds, so that no luck of one
-    is left."""
+    values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways of making
+    folds, so that no luck of one is left."""
     x = np.column_stack([np.ones(len(cases)), cases[list(names)].to_numpy(dtype=float)])
     y = cases[OUTCOME].to_numpy(dtype=float)
     precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
     told = np.zeros(len(cases))
     for seed in range(n_folds):
-        relations = sorted(cases["base_id"].unique(), key=lambda name: draws.hash48(seed, name))
-        fold_of = {name: i % k for i, name in enumerate(relations)}
-        folds = cases["base_id"].map(fold_of).to_numpy()
+        values = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
+        fold_of = {name: i % k for i, name in enumerate(values)}
+        folds = cases[over].map(fold_of).to_numpy()
         for fold in np.unique(folds):
             here = folds == fold
             beta, _ = ridge(x[~here], y[~here], precision)
