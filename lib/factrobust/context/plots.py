@@ -91,7 +91,9 @@ def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
     """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
     and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
     form: dict[str, Any] = {"panel": "model", "by": "about", "looks": ABOUT, "width": DOUBLE}
-    fig, panels = blocks.forest(table, "sentence", rows, xlabel="share followed", shares="x", **form)
+    fig, panels = blocks.forest(
+        table, "sentence", rows, xlabel="share followed", shares="x", **form
+    )
     for axis, _ in panels:
         axis.set_xlim(-0.03, 1.03)
         axis.set_ylabel("")
