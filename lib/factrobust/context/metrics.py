@@ -192,8 +192,9 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     rows = results[["model"]].assign(tokens=np.where(as_many, "as many", "not"), **counts)
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
     low, high = binomial_interval(table["exceptions"], table["n"])
-    shares = {"share": table["exceptions"] / table["n"], "low": low, "high": high}
-    return table.assign(**shares)[["model", "tokens", "n", "exceptions", *shares, "n_missing"]]
+    table = table.assign(share=table["exceptions"] / table["n"], low=low, high=high)
+    columns = ["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]
+    return table[columns]
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
