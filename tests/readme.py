@@ -52,12 +52,15 @@ QUOTED = """
 3 wording: AUC of the log-probability of one answer ; 3-wording/table-signs ; predictor == 'sum'
 3 wording: AUC of Cert ; 3-wording/table-signs ; predictor == 'Cert'
 3 wording: AUC of SCons ; 3-wording/table-signs ; predictor == 'SCons'
-4 context: answers that follow a contradicting sentence, of those that make sense ; 4-context/table-sound ; source == 'contextual'
-4 context: false sentences that win over a fact that the model knows ; 4-context/table-dose ; factor == 'all'
-4 context: right answers, no sentence before the question ; 4-context/table-contexts ; facts == 'all' and context == 'none'
-4 context: of these, right after a true sentence ; 4-context/table-contexts ; facts == 'known' and context == 'true'
-4 context: of these, right after a sentence about another subject ; 4-context/table-contexts ; facts == 'known' and context == 'irrelevant'
-4 context: of these, right after a false sentence ; 4-context/table-contexts ; facts == 'known' and context == 'false'
+4 context: false sentences followed: in the question's words, the answer last ; 4-context/table-places ; words == 'question' and place == 'last' and model not in @GROWN
+4 context: in other words, the answer first ; 4-context/table-places ; words == 'other' and place == 'first' and model not in @GROWN
+4 context: in the question's words, wherever the answer stands ; 4-context/table-meter ; part == 'following' and words == 'question' and model not in @GROWN
+4 context: the same sentences with nonsense for the words of meaning (copying) ; 4-context/table-meter ; part == 'copying' and words == 'question' and model not in @GROWN
+4 context: the difference (reading) ; 4-context/table-meter ; part == 'reading' and words == 'question' and model not in @GROWN
+4 context: right after a true sentence in the question's words ; 4-context/table-meter ; part == 'right, true' and words == 'question' and model not in @GROWN
+4 context: right after a true sentence in other words ; 4-context/table-meter ; part == 'right, true' and words == 'other' and model not in @GROWN
+4 context: right after a sentence without an answer ; 4-context/table-meter ; part == 'right, filler' and words == 'question' and model not in @GROWN
+4 context: right after a false sentence in the question's words ; 4-context/table-meter ; part == 'right, false' and words == 'question' and model not in @GROWN
 5 exposure: told 64 times or more, all through the training: right at its end ; 5-exposure/table-timing ; timing == 'spaced' and model in @SIZES
 5 exposure: told 64 times or more, in the first half alone: right at its end ; 5-exposure/table-timing ; timing == 'early' and model in @SIZES
 5 exposure: number of sentences, spaced, at which half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and model in @SIZES
@@ -73,6 +76,7 @@ QUOTED = """
 """
 
 SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented world
+GROWN = [*SIZES, "world-t5"]
 
 
 def results(part: str, figures: Path, quoted: str = QUOTED) -> str:

@@ -29,7 +29,7 @@ BELOW |= {"reproduce": {*FLOOR, "together"}, "__init__": {"models", "context", "
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",
-    "metrics": "metrics placebo floor successions prediction regression attribution following sharpness",
+    "metrics": "metrics meter placebo floor successions prediction regression attribution following sharpness",
     "plots": "plots", "study": "study shaken grounding spine damage opened card page compare answers __init__",
 }  # fmt: skip
 INSIDE = {

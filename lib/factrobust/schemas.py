@@ -155,7 +155,6 @@ ContextResults = _table(
     parametric counterfactual contextual
     p0 p1 p2 p3 p4
     n_tokens_parametric n_tokens_counterfactual
-    first_entropy first_entropy_context first_shift
     """,
     object=_OBJECT,
 )

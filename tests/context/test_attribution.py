@@ -85,105 +85,82 @@ def test_auc_table() -> None:
     assert found["auc"].tolist() == [1, 0]
 
 
-def case(parametric: str, contextual: str, one: str, two: str) -> tuple:
+def case(parametric: str, contextual: str, one: str, two: str, placebo: str = "") -> tuple:
     slots = [(["Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
     sentence = "The capital of Kenya is Lima. The capital of Germany is Bonn"
-    return (parametric, contextual, one, two, slots, sentence)
+    given = (parametric, contextual, one, two, placebo or contextual)
+    return (*given, slots, sentence, "changed elsewhere" if placebo else "")
 
 
 def test_causes_by_hand() -> None:
     rows = [
-        case("Nairobi", "Lima", "Oslo", "Rome"),  # follows
-        case("Lima", "Lima", "Oslo", "Rome"),  # follows, and memory says so, too
-        case("Nairobi", "Bonn", "Bern", "Baku"),  # follows what is said of another subject
-        case("Nairobi", "Lima", "Bern", "Rome"),  # follows, from another sentence
+        case("Nairobi", "Lima", "Oslo", "Rome", "Lima"),
+        case("Lima", "Lima", "Oslo", "Rome"),  # memory says so, too
+        case("Nairobi", "Lima", "Bern", "Rome", "Quito"),  # follows, from another sentence
         case("Nairobi", "Lima", "Oslo", "Lima"),  # follows once
         case("Nairobi", "Nairobi", "Nairobi", "Nairobi"),
         case("Lima", "Lima", "Lima", "Lima"),  # stays, though the passage says so, too
         case("Nairobi", "Kisumu", "Kisumu", "Kisumu"),
         case("Nairobi", "", "Oslo", "Rome"),
     ]
-    names = ["parametric", "contextual", "text_1", "text_2", "slots", "sentence"]
-    found = attribution.caused(pd.DataFrame(rows, columns=names))
-    causes = [
-        "context",
-        "both",
-        "context",
-        "context",
-        "neither",
-        "memory",
-        "memory",
-        "neither",
-        "none",
-    ]
+    names = ["parametric", "contextual", "text_1", "text_2", "text_placebo", "slots", "sentence"]
+    table = pd.DataFrame(rows, columns=[*names, "placebo"]).assign(stated="x")
+    found = attribution.caused(table)
+    causes = ["context", "both", "slots", "half", "memory", "memory", "moved", "none"]
     assert found["cause"].tolist() == causes
-    assert found["from_context"].tolist() == [True] * 4 + [False] * 5
-    assert found["rule"].tolist() == [True, False, True, True, True] + [False] * 4
+    assert found["from_context"].tolist() == [True] * 3 + [False] * 5
+    assert found["moved_1"].tolist() == [1, 1, 1, 1, 0, 0, 0, 1]
+    assert found["moved_2"].tolist() == [1, 1, 1, 0, 0, 0, 0, 1]
+    assert found["moved_placebo"].dropna().to_dict() == {0: 0, 2: 1}
+    assert found["stated"].tolist() == [True] * 4 + [False, True, False, False]
     # Not defined where memory and passage agree, and where nothing is said.
-    assert found["defined"].tolist() == [True, False, True, True, True, True, False, True, False]
-    assert found["coverage"].tolist() == [1, 1, 1, 1, 1, 0, 1, 0, 0]
+    assert found["defined"].tolist() == [True, False, True, True, True, False, True, False]
+
+
+def test_a_context_says_what_stands_there_side_by_side() -> None:
+    context = "Lima, as is known, lies on the coast. Nairobi is in Kenya"
+    answers = ["Lima", "the coast of Kenya", "nairobi", "", "Nairob"]
+    found = attribution.by_words(["x"] * 5, answers, [context] * 5)
+    assert found["stated"].tolist() == [True, False, True, False, False]
+    assert found["says"].tolist() == [True, True, True, False, True]
+
+
+def test_pairs_within_by_hand() -> None:
+    rows = [  # relation, tokens, from_context, score
+        ("a", 1, True, 3.0), ("a", 1, False, 1.0), ("a", 1, False, 3.0), ("a", 2, True, 9.0),
+        ("b", 2, False, 5.0), ("b", 2, True, 2.0), ("b", 2, True, np.nan),
+    ]  # fmt: skip
+    names = ["base_id", "tokens", "from_context", "x"]
+    table = pd.DataFrame(rows, columns=names).assign(model="m")
+    alike = attribution.won_pairs(table, ["x"], ["base_id", "tokens"])
+    # a: 3 > 1 and 3 = 3; the answer of two tokens has no partner. b: 2 < 5.
+    assert alike[["base_id", "won", "pairs"]].to_numpy().tolist() == [["a", 1.5, 2], ["b", 0, 1]]
+    within = attribution.won_pairs(table, ["x"], ["base_id"])
+    assert within[["won", "pairs"]].to_numpy().tolist() == [[3.5, 4], [0, 1]]
 
 
 def law(n: int) -> pd.DataFrame:
-    """Cases that come from the context with probability expit(2 log P0 - 2)."""
+    """Cases that come from the context with probability expit(2 x - 2); y says nothing."""
     rng = np.random.default_rng(0)
-    log_p0 = rng.uniform(0, 2, size=n)
-    table = pd.DataFrame({"p0": np.exp(log_p0), "p1": 2.0, "p4": 2.0, "model": "m"})
-    follows = rng.random(n) < expit(2 * log_p0 - 2)
-    table = table.assign(base_id=[f"r{i % 10}" for i in range(n)], from_context=follows)
-    texts = dict.fromkeys(attribution.TEXTS, 0.0)
-    return table.assign(question_id=[f"q{i}" for i in range(n)], defined=True, **texts)
+    x, y = rng.uniform(0, 2, size=n), rng.normal(size=n)
+    follows = rng.random(n) < expit(2 * x - 2)
+    relations = [f"r{i % 10}" for i in range(n)]
+    return pd.DataFrame({"base_id": relations, "x": x, "y": y, "from_context": follows})
 
 
-WAYS = {"constant": (), "two-line rule": ("rule",), "p0": ("memory",)}
-
-
-def test_the_fit_recovers_a_law_and_its_scores() -> None:
+def test_two_features_recover_a_law() -> None:
     table = law(4000)
-    found = attribution.fit(table, ["memory"])
-    assert found["memory"] == pytest.approx(2, abs=0.2)
-    assert found["constant"] == pytest.approx(-2, abs=0.2)
-    said = attribution.held_out(table, ways=WAYS)
-    scores = attribution.scores_table(said, n_boot=50).set_index("way")
-    p = expit(2 * np.log(table["p0"]) - 2)
-    assert scores.loc["p0", "brier"] == pytest.approx((p * (1 - p)).mean(), abs=0.01)
-    entropy = -(p * np.log(p) + (1 - p) * np.log(1 - p)).mean()
-    assert scores.loc["p0", "log_loss"] == pytest.approx(entropy, abs=0.02)
-    share = table["from_context"].mean()
-    assert scores.loc["constant", "brier"] == pytest.approx(share * (1 - share), abs=0.005)
-    assert scores.loc["p0", "gain"] > scores.loc["p0", "gain_low"] > 0
-    held = attribution.strata(said[said["way"] == "p0"], ["model"]).iloc[0]
-    assert held["low"] < held["expected"] < held["high"]
+    told = attribution.told_by_two(table, ["x", "y"], n_folds=2)
+    assert np.abs(told - expit(2 * table["x"] - 2)).max() < 0.1
 
 
 def test_no_relation_is_told_by_a_fit_on_itself() -> None:
     table = law(200)
-    one, again = (
-        attribution.held_out(rows, ways=WAYS, k=2).query("way == 'p0'").set_index("case")
-        for rows in (table, table.assign(
-            from_context=table["from_context"] ^ (table["base_id"] == "r0")))
-    )  # fmt: skip
-    same = (one["probability"] == again["probability"]).groupby(table["base_id"]).all()
+    turned = table["from_context"] ^ (table["base_id"] == "r0")
+    one = attribution.told_by_two(table, ["x", "y"], k=2, n_folds=1)
+    again = attribution.told_by_two(table.assign(from_context=turned), ["x", "y"], k=2, n_folds=1)
+    same = pd.Series(one == again).groupby(table["base_id"]).all()
     assert same["r0"]
     assert same.sum() == 5  # its fold
-    # What is not defined is no case of a fit, but gets a probability.
-    left_out = attribution.held_out(table.assign(defined=table["base_id"] != "r0"), ways=WAYS, k=2)
-    assert left_out["probability"].notna().all()
-    assert attribution.scores_table(left_out, n_boot=10)["n"].eq(180).all()
-
-
-def test_scores_and_strata_by_hand() -> None:
-    rows = pd.DataFrame(
-        {"from_context": [True, False], "defined": True, "model": "m", "case": [0, 1]}
-    )
-    rows = rows.assign(base_id=["a", "b"])
-    ways = {"two-line rule": [0.5, 0.5], "p": [0.8, 0.4]}
-    said = pd.concat(rows.assign(way=way, probability=p) for way, p in ways.items())
-    found = attribution.scores_table(said, n_boot=10).set_index("way")
-    assert found["brier"].tolist() == pytest.approx([0.25, (0.04 + 0.16) / 2])
-    losses = [np.log(2), -(np.log(0.8) + np.log(0.6)) / 2]
-    assert found["log_loss"].tolist() == pytest.approx(losses)
-    assert found.loc["p", "gain"] == pytest.approx(losses[0] - losses[1])
-    [held] = attribution.strata(said[said["way"] == "p"], ["model"]).to_dict("records")
-    assert (held["expected"], held["mean"], held["n"]) == (pytest.approx(0.6), 0.5, 2)
-    assert held["low"] == pytest.approx(1 - 0.975**0.5, abs=1e-6)  # one of two, exact
+    mean = attribution.told_by_two(table, ["x", "y"], k=2, n_folds=3)
+    assert not np.allclose(mean, one)  # over other folds

@@ -6,7 +6,6 @@ from scipy.stats import binom
 from factrobust.context import facts as contexts
 from factrobust.context.facts import (
     COLUMNS,
-    DOSE,
     FILES,
     PASSAGES,
     load_context_questions,
@@ -322,22 +321,6 @@ def test_rivals_are_the_nearest_in_popularity():
     assert rivals(pool[3:4], pool) == [["B1", "A1", "C1", "F1"]]
 
 
-def test_a_dose_of_contradiction():
-    rivals_of = [[(f"R{i}", float(i)) for i in range(4)]] * 200
-    known = pd.DataFrame({"question_id": [f"q{i}" for i in range(200)], "rivals": rivals_of})
-    made = contexts.dosed_contexts(known.assign(prefix="The capital is"))
-    # Each factor holds for one of a fact's two contexts, and no two go together.
-    assert made.groupby("question_id")[list(DOSE)].sum().eq(1).all(axis=None)
-    together = made[list(DOSE)].astype(float).corr().to_numpy()[np.triu_indices(3, 1)]
-    assert np.abs(together).max() < 3.9 / np.sqrt(200)  # p < 1e-4 each
-    for row in made.to_dict("records"):
-        assert row["stated"] == f"R{row['gap']:.0f}"
-        assert (row["gap"] < 2) == row["likely"]  # of four rivals the likelier two
-        bare = f"The capital is {row['stated']}"
-        first = f"According to the encyclopedia, t{bare[1:]}" if row["attributed"] else bare
-        assert row["sentence"] == ". ".join([first, bare, bare] if row["repeated"] else [first])
-
-
 @pytest.fixture(scope="module")
 def pool():
     return contexts.facts_as_questions(load_facts())
@@ -374,7 +357,8 @@ def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
     of_relation = pool.groupby("base_id")["answers"].agg(lambda lists: {x[0] for x in lists})
     for row in told.to_dict("records"):
         texts = [row["sentence"], row["swap_1"], row["swap_2"]]
-        assert (len(row["slots"]) > 0) == (len(set(texts)) == 3)
+        assert len(row["slots"]) > 0
+        assert len(set(texts)) == 3
         for slot in row["slots"]:
             names = [names[0] for names in slot]
             assert len(set(names)) == 3
@@ -384,23 +368,29 @@ def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
             assert all(name.lower() in text.lower() for name, text in pairs)
 
 
-def test_the_corpus_tells_half_of_the_facts_once(pool):
-    passages = contexts.corpus(pool)
-    ids = [s.fact["question_id"] for passage in passages for s in passage]
-    assert len(ids) == len(set(ids))
-    assert 0.48 * len(pool) < len(ids) <= 0.5 * len(pool)
-    assert {len(passage) for passage in passages} <= set(range(3, 11))
+def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told, pool):
+    relations = dict(zip(pool["object"], pool["base_id"], strict=True))
+    assert relations
+    some = told[told["placebo"] != ""]
+    assert len(some) > 0.9 * len(told)
+    for row in some.to_dict("records"):
+        before, after = row["sentence"].split(". "), row["placebo"].split(". ")
+        assert row["placebo"] != row["sentence"]
+        # One stretch of words is another, and what stands in the slots is still there.
+        for slot in row["slots"]:
+            assert slot[0][0].lower() in row["placebo"].lower()
+        if len(before) == len(after):
+            apart = [one for one, two in zip(before, after, strict=True) if one != two]
+            assert len(apart) == 1
+            assert not right(apart[0], row["answers"])
 
 
-def test_the_retriever():
-    passages = ["The capital of Kenya is Nairobi", "The capital of Peru is Lima", "Gold is Au"]
-    assert contexts.retrieve(["What is the capital of Peru?", "Who?"], passages) == [
-        passages[1],
-        "",
-    ]
-    # Of equals it takes the first, on every processor.
-    passages = [f"The main language of X{i} is Y{i}" for i in range(50)]
-    assert contexts.retrieve(["What is the main language of Japan?"], passages) == [passages[0]]
+def test_a_passage_of_slots_alone_has_no_placebo():
+    alike = facts_about({name: [f"{name}city"] for name in ("Kenya", "Peru", "Chad", "Oman")})
+    alike = alike.assign(object=["Kenya", "Peru", "Chad", "Oman"], category="geography")
+    made = contexts.passages(alike[:1], alike)
+    assert made["placebo"].eq("").all()
+    assert made["slots"].map(len).gt(0).all()
 
 
 STORED = (
@@ -424,7 +414,7 @@ def test_results_of_elsewhere(tmp_path):
         ["llama", "Zeus", "Who is {person}?/zeus"],
     ]
     assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
-    assert table.loc[1, ["p0", "p2", "first_shift"]].isna().all()  # of an empty answer
+    assert table.loc[1, ["p0", "p2"]].isna().all()  # of an empty answer
     again = tmp_path / "again.csv"
     table.to_csv(again, index=False)
     assert contexts.read_results(again).equals(table)

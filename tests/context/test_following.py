@@ -1,11 +1,10 @@
-"""Which contexts win: the fit and the effects of factors, on answers whose law is known."""
+"""The effects of a context's factors, on answers whose law is known."""
 
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, logit, ndtr
 
 from factrobust.context import following
 
@@ -28,52 +27,6 @@ def test_what_is_measured_of_an_answer():
     rows = following.followed(said.assign(p0=np.exp(1.2), p2=4.0, p3=2.0))
     assert rows["followed"].tolist() == [1, 0, 0, 0, 0]
     assert rows[["pull", "log_p0"]].to_numpy() == pytest.approx(np.tile([np.log(2), 1.2], (5, 1)))
-
-
-@pytest.mark.parametrize(("copies", "share"), [(1, 1.0), (0, 0.0)])
-def test_a_model_that_always_copies_or_never(copies, share):
-    rows = answers(lambda *_: copies)
-    coefficients = following.fit(rows, ["log_p0", *FACTORS]).set_index("term")
-    assert (coefficients["fit"] == "penalised").all()
-    # Intervals of the slopes hold zero; the probability is near the share wherever one looks.
-    slopes = coefficients.loc[["log_p0", *FACTORS]]
-    assert ((slopes["low"] < 0) & (slopes["high"] > 0)).all()
-    assert abs(expit(coefficients.loc["intercept", "coefficient"]) - share) < 0.03
-    effects = following.effects(rows, FACTORS, n_boot=200)
-    assert effects[["with_it", "without_it"]].eq(share).all(axis=None)
-    assert effects[["mean"]].eq(0).all(axis=None)
-    assert effects["p_value"].eq(1).all()
-
-
-def test_a_model_that_copies_when_its_memory_is_weak():
-    # Of strong memories 20% give way, of weak ones 80%, whatever the context's form.
-    rows = answers(lambda log_p0, near, repeated, fact: (fact // 2) % 5 < (4 if log_p0 > 1 else 1))
-    found = following.fit(rows, ["log_p0", *FACTORS]).set_index("term")
-    assert found["fit"].eq("maximum likelihood, clustered by facts").all()
-    slope = logit(0.8) - logit(0.2)  # from 0.2 to 1.2 nats a token
-    assert found.loc["log_p0", "coefficient"] == pytest.approx(slope, rel=1e-6)
-    assert found.loc["intercept", "coefficient"] == pytest.approx(logit(0.2) - 0.2 * slope)
-    # 30 facts of each kind, each of them four equal rows: the clusters count, not the rows.
-    error = np.sqrt(2 / (30 * 0.8 * 0.2)) * np.sqrt(60 / 59 * 239 / 236)
-    width = found.loc["log_p0", "high"] - found.loc["log_p0", "low"]
-    assert width == pytest.approx(2 * 1.959964 * error, rel=1e-3)
-    p_value = found.loc["log_p0", "p_value"]
-    assert p_value == pytest.approx(2 * ndtr(-slope / error), rel=0.05)
-    assert found.loc[FACTORS, "coefficient"].abs().max() < 1e-6
-    assert (found["n"].iloc[0], found["facts"].iloc[0]) == (240, 60)
-    bins = following.binned(rows, ["log_p0"], 2, n_boot=200)
-    assert bins["x"].tolist() == pytest.approx([0.2, 1.2])
-    assert bins["mean"].tolist() == pytest.approx([0.2, 0.8])
-    assert bins["n"].tolist() == [30, 30]
-
-
-def test_a_step_is_fitted_with_a_prior():
-    rows = answers(lambda log_p0, *_: log_p0 > 1)
-    found = following.fit(rows, ["log_p0"]).set_index("term")
-    assert found.loc["log_p0", "fit"] == "penalised"
-    assert found.loc["log_p0", "low"] > 0
-    at = found["coefficient"]["intercept"] + found["coefficient"]["log_p0"] * np.array([0.2, 1.2])
-    assert expit(at[0]) < 0.1 < 0.9 < expit(at[1])
 
 
 def test_a_factor_that_moves_a_third_of_the_facts():

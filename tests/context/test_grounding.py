@@ -1,12 +1,9 @@
 """`ground`: by hand on a toy model that reads, on one that knows, and on bad arguments."""
 
-import importlib
-import json
 import re
 import unicodedata
 
 import pytest
-from scipy.special import expit
 
 import factrobust
 from factrobust.context import grounding
@@ -14,7 +11,7 @@ from factrobust.context.grounding import Exchanged, exchange, ground
 from factrobust.models.interface import Generation, Model
 
 ASKED = "Capital of F?"
-OTHERS = ("Dara", "Eba")
+OTHERS = ("Klurmic", "Jufint")  # of the invented world, for a name that no relation has
 
 
 def prompt(context: str = "") -> str:
@@ -44,40 +41,35 @@ def knows(toy_model):
 
 
 def test_an_answer_that_follows_the_exchange(reads):
-    detector = {"constant": 0.5, "raised": 1.0, "rule": 2.0}
-    how = {"prefix": "It is", "detector": detector}
-    found = ground(reads, ASKED, "It is Coba.", **how)
+    found = ground(reads, ASKED, "It is Coba.", prefix="It is")
     assert (found.memory, found.answer, found.source) == ("Mora", "Coba", "context")
     assert (found.p0, found.p1, found.p4) == pytest.approx((1 / 0.6, 1 / 0.4, 1 / 0.8), rel=1e-5)
-    # log P1 - log P4 = log 2, and the rule holds.
-    assert found.probability == pytest.approx(expit(0.5 + 0.6931472 + 2), rel=1e-5)
     assert (found.why, found.swapped) == ("", ())
-    found = ground(reads, ASKED, "It is Coba.", swap=True, others=OTHERS, **how)
+    found = ground(reads, ASKED, "It is Coba.", prefix="It is", swap=True)
     assert (found.source, found.swapped) == ("context", OTHERS)
     assert factrobust.ground is ground
 
 
 def test_an_answer_that_stays(knows):
-    found = ground(knows, ASKED, "It is Coba", prefix="It is", swap=True, others=OTHERS)
+    found = ground(knows, ASKED, "It is Coba", prefix="It is", swap=True)
     assert (found.answer, found.source, found.why) == ("Mora", "memory", grounding.NOT_STATED)
-    assert found.probability < 0.5  # by the coefficients that are committed
 
 
-def test_where_memory_agrees_the_probability_is_not_defined(reads, knows):
+def test_where_memory_agrees_words_cannot_tell(reads, knows):
     for model, cause in ((reads, "both"), (knows, "memory")):
         found = ground(model, ASKED, "It is Mora", prefix="It is")
-        assert (found.source, found.probability, found.why) == ("both", None, grounding.AGREES)
-        found = ground(model, ASKED, "It is Mora", prefix="It is", swap=True, others=OTHERS)
-        assert (found.source, found.probability, found.why) == (cause, None, "")
+        assert (found.source, found.why) == ("both", grounding.AGREES)
+        found = ground(model, ASKED, "It is Mora", prefix="It is", swap=True)
+        assert (found.source, found.why) == (cause, "")
 
 
 def test_an_answer_that_one_has_several_contexts_and_a_batch(reads):
-    how = {"prefix": "It is", "others": [OTHERS, OTHERS], "swap": True}
     contexts = [["It is Coba."], ["It is Mora"]]
-    one, two = ground(reads, [ASKED, ASKED], contexts, answer=["Coba", ""], **how)
+    answer = ["Coba", ""]
+    one, two = ground(reads, [ASKED, ASKED], contexts, answer=answer, prefix="It is", swap=True)
     assert (one.answer, one.source) == ("Coba", "context")
     assert one.p4 == pytest.approx(1 / 0.8, rel=1e-5)
-    assert (two.source, two.probability, two.why) == ("none", None, grounding.SILENT)
+    assert (two.source, two.why) == ("none", grounding.SILENT)
 
 
 def test_ones_own_prompt(toy_model):
@@ -89,10 +81,9 @@ def test_ones_own_prompt(toy_model):
 
 def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
     monkeypatch.setattr(reads, "lacks", {"token_ids": "texts only"}, raising=False)
-    found = ground(reads, ASKED, "It is Coba", prefix="It is", swap=True, others=OTHERS)
+    found = ground(reads, ASKED, "It is Coba", prefix="It is", swap=True)
     assert found.source == "context"
     assert found.p4 != found.p4  # NaN
-    assert found.probability > 0.5
 
 
 @pytest.mark.parametrize(("changed", "error", "what"), [
@@ -102,8 +93,6 @@ def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
     ({"contexts": ["a", "b"], "question": ["x"]}, ValueError, "contexts must be a list with one"),
     ({"answer": ["a", "b"]}, ValueError, "answer must be a list with one"),
     ({"prompt": "{question}"}, ValueError, "prompt needs"),
-    ({"detector": {"mood": 1.0}}, ValueError, "detector has"),
-    ({"swap": True, "others": ["Dara", "Dara"]}, ValueError, "give two different texts"),
 ])  # fmt: skip
 def test_a_wrong_argument_gives_one_sentence(reads, changed, error, what):
     given = {"model": reads, "question": ASKED, "contexts": "It is Coba", "prefix": "It is"}
@@ -129,22 +118,28 @@ def test_what_is_exchanged(context, answer, found):
     assert got == expected
 
 
-def test_what_it_is_exchanged_for():
-    # Digits shift by 3 and 5 from 1 to 9 and keep their number; a capital becomes another one.
-    assert exchange("It was 1969", "1969").names == (["1969"], ["4393"], ["6525"])
+@pytest.mark.parametrize(("answer", "one", "two"), [
+    ("1969", "1938", "1907"),  # years 31 and 62 before
+    ("82", "25", "47"),  # as many digits, each by 3 and 5 on from 1 to 9
+    ("June 14, 1928", "September 23, 1897", "December 4, 1866"),  # months, days and years
+    ("May", "August", "November"), ("1,457", "4,781", "6,913"),
+])  # fmt: skip
+def test_numbers_and_months_are_exchanged_for_their_kind(answer, one, two):
+    assert exchange(f"It was {answer}", answer).names == ([answer], [one], [two])
+
+
+def test_a_small_word_is_no_month():
+    found = exchange("He may have gone in May", "May")
+    assert found.texts == ("He may have gone in August", "He may have gone in November")
+    assert exchange("He may have gone", "May").names == ()
+
+
+def test_names_are_exchanged_for_others_of_their_relation():
     _, [one], [two] = exchange("The capital of Kenya is Lima", "Lima").names
     capitals = set(grounding.facts.facts_as_questions(grounding.load_facts())["answers"].str[0])
     assert {one, two} <= capitals - {"Lima"}
     names = exchange("Foo Barson founded it", "Foo Barson").names
     assert names == (["Foo Barson"], ["Klurmic Jufint"], ["Zugis Juramar"])
-
-
-def test_the_committed_coefficients_say_where_they_come_from():
-    about = json.loads(grounding.FILE.read_text(encoding="utf-8"))
-    for name, features in grounding.FITTED.items():
-        assert [*about["detectors"][name]] == ["constant", *features]
-    script = importlib.import_module("fit_ground")
-    assert script.main(["--check"]) == 0
 
 
 class Copies(Model):

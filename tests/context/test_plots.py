@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from factrobust.context import plots
+from factrobust.context.meter import ABOUT
+from factrobust.context.rules import CAUSES
 from factrobust.plots import style
 
 SHARES = {"parametric": 0.25, "contextual": 0.6, "other": 0.1, "none": 0.05}
@@ -33,51 +35,48 @@ def test_source_shares_are_stacked_with_the_outer_intervals(check, models, rows,
     assert memory[0, 1] < 0 < read[0, 1]
 
 
-def test_factor_effects(check, models, intervals, shows, rows):
-    table = intervals(model=models, factor=list(plots.FACTORS))
-    form = {"rows": plots.FACTORS, "at": 0}
-    axis = check(plots.by_row(table, "factor", "change", **form), axes=1).axes[0]
-    assert rows(axis) == list(plots.FACTORS.values())
-    shows(axis, table, "mean")
-
-
-def test_causes_and_what_is_expected(check, models, intervals, shows, rows, entries):
+def test_causes(check, models, rows, entries):
     cells = product(models, ["true", "missing"], plots.CAUSES)
     table = pd.DataFrame(cells, columns=["model", "context", "cause"]).assign(share=0.2, n=40)
     fig = check(plots.causes(table), axes=len(models))
     assert entries(fig) == list(plots.CAUSES)
+    assert set(plots.CAUSES) == set(CAUSES)
     assert rows(fig.axes[0]) == ["true context (n = 40)", "missing context (n = 40)"]
-    held = intervals(model=models, context=["true", "missing"]).assign(expected=0.5)
-    fig = check(plots.expected(held), axes=len(models))
-    assert entries(fig) == ["seen", "expected"]
 
 
-def test_followed_by_memory_has_points_with_intervals(check, models, intervals, shows, entries):
-    bins = intervals(model=models, measure=["log_p0", "gap"], x=[0.5, 1.5])
-    fig = check(plots.followed_by_memory(bins), axes=2)
-    assert [axis.get_xlabel().split("\n")[0] for axis in fig.axes] == [
-        "weakness of the memory", "gap: how much likelier the right answer",
-    ]  # fmt: skip
-    assert entries(fig) == [style.model_name(model) for model in style.looks(models)]
-    look = style.looks(models)["gemma-3-270m"]
-    for axis, measure in zip(fig.axes, ["log_p0", "gap"], strict=True):
-        own = bins[(bins["measure"] == measure) & (bins["model"] == "gemma-3-270m")]
-        drawn = [x.get_xydata().tolist() for x in axis.lines if x.get_color() == look.colour]
-        assert own[["x", "mean"]].to_numpy().tolist() in drawn
+def test_the_copy_meter(check, models, intervals, points, rows, entries):
+    kinds = ["asserted, other", "asserted, question"]
+    table = intervals(model=models, sentence=kinds, about=list(ABOUT))
+    fig = check(plots.copy_meter(table, kinds[::-1]), axes=len(models))
+    assert entries(fig) == list(ABOUT)
+    assert rows(fig.axes[0]) == kinds[::-1]
+    names = [style.model_name(model) for model in style.looks(models)]
+    assert [axis.get_title() for axis in fig.axes] == names
+    own = table[(table["model"] == models[0]) & (table["about"] == "nonsense")]
+    axis = next(a for a in fig.axes if a.get_title() == style.model_name(models[0]))
+    drawn = points(axis, plots.ABOUT["nonsense"].colour)
+    assert sorted(drawn[:, 0]) == pytest.approx(sorted(own["mean"]))
 
 
-def test_right_by_context(check, models, intervals, points, shows, rows):
-    table = intervals(model=models, context=["false", "none"], facts=["known", "all"])
-    fig = check(plots.right_by_context(table), axes=2)
-    assert [axis.get_title().split("\n")[0] for axis in fig.axes] == [
-        "all facts", "right without context",
-    ]  # fmt: skip
-    assert rows(fig.axes[0]) == ["no context", "false context"]
-    for axis, facts in zip(fig.axes, ["all", "known"], strict=True):
-        shows(axis, table[table["facts"] == facts], "mean")
-        for look in style.looks(models).values():
-            false, none = points(axis, look.colour)[:, 1]
-            assert none < false  # above it
+def test_boxes_are_the_quantiles_of_the_table(check, models, rows):
+    cells = pd.DataFrame(product(models, ["person", "city"]), columns=["model", "category"])
+    ends = {"5%": 1.1, "25%": 1.2, "50%": 1.5, "75%": 2.0, "95%": 4.0}
+    table = cells.assign(**ends, count=7)
+    table.loc[table["category"] == "city", ["5%", "95%"]] = np.nan  # as a paper prints it
+    fig = check(plots.boxes(table, "category"), axes=len(models))
+    axis = fig.axes[0]
+    assert rows(axis) == ["person", "city"]
+    medians = [line for line in axis.lines if line.get_xdata().tolist() == [1.5, 1.5]]
+    assert len(medians) == 2
+    whiskers = {tuple(line.get_xdata().tolist()) for line in axis.lines}
+    assert {(1.2, 1.1), (2.0, 4.0), (1.2, 1.2), (2.0, 2.0)} <= whiskers
+    assert axis.get_xscale() == "log"
+
+
+def test_steps_are_in_their_places():
+    fig = plots.steps({name: f"what is {name}" for name in plots.PLACES})
+    said = {text.get_text(): text.get_position() for text in fig.axes[0].texts if text.get_text()}
+    assert said == {f"what is {name}": place for name, place in plots.PLACES.items()}
 
 
 def test_worked_example_shows_bits(check, points, rows):
@@ -96,11 +95,3 @@ def test_worked_example_shows_bits(check, points, rows):
     for prompt, times in (("without context", 2), ("with the counterfactual", 1)):
         drawn = sorted(points(axis, looks[prompt].colour).tolist(), key=lambda point: point[1])
         assert [x for x, _ in drawn] == pytest.approx([times * b for b in (2, 1, 0, 1, 2)])
-
-
-def test_a_number_by_category_where_some_have_no_interval(check, models, intervals, shows, rows):
-    table = intervals(model=models, category=["painting", "historical_event", "P4 ≤ P3"])
-    table.loc[table["category"] == "painting", ["low", "high"]] = np.nan  # as a paper prints it
-    axis = check(plots.by_row(table, "category", "share", shares="x"), axes=1).axes[0]
-    assert rows(axis) == ["painting", "historical event", "P4 ≤ P3"]
-    shows(axis, table, "mean")

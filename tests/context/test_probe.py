@@ -127,8 +127,6 @@ def test_empty_answers_are_kept_apart(toy, questions):
     assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
     assert chad["n_tokens_parametric"] == 0
     assert chad[list(PERPLEXITIES)].isna().tolist() == [True, False, True, False, True]
-    assert np.isfinite(chad["first_entropy"])
-    assert np.isnan(oman["first_entropy"])
     assert oman["contextual"] == "Nairobi"
 
 
@@ -218,20 +216,7 @@ def test_known_contexts_by_hand(toy_model, questions):
     assert kenya["n_tokens_parametric"].tolist() == [2, 2, 2]
     assert kenya["n_tokens_counterfactual"].tolist() == [2, 1, 1]
     assert peru[["p0", "p2"]].isna().all(axis=None)
-    entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3))
-    assert kenya.loc["false", "first_entropy_context"] == pytest.approx(entropy, rel=1e-4)
-    assert kenya.loc["false", "first_shift"] > 0
     assert answer_counts(made, questions, ["toy"]).loc["toy"].tolist() == [2, 3, 0, 1]
-
-
-def test_margin_over_the_likeliest_rival(toy, questions):
-    known = questions[:2].assign(answers=[["Nairobi", "Nai"], ["Nairobi"]])
-    kenya, peru = probe.gaps(toy, known, [["Lima"], ["Nairobi", "Lima"]])
-    # Kenya: the likeliest of two accepted names, 0.8, over 0.2; Peru: 0.1 x 0.6 over 0.9.
-    assert kenya == [("Lima", pytest.approx(math.log(0.8 / 0.2), rel=1e-4))]
-    assert [name for name, _ in peru] == ["Lima", "Nairobi"]  # the likeliest first
-    assert peru[0][1] == pytest.approx(math.log(0.1 * 0.6 / 0.9), rel=1e-4)
-    assert probe.gaps(toy, known[:0], []) == []
 
 
 def test_tokens_of_both_answers(toy, questions):
@@ -287,14 +272,19 @@ def test_uniform_over_questions_and_another_seed_another_draw():
         assert low <= (draws == row).sum() <= high
 
 
-def test_passages_are_asked_three_times(questions):
-    """Without a passage, with it, and with its answers exchanged; what is said twice is scored once."""
+def test_passages_are_asked_four_times(questions):
+    """Without a passage, with it, with its slots exchanged, and with another answer exchanged; what is said
+    twice is scored once, and a passage without a placebo is asked once."""
     parrot = Parrot({"The capital of Kenya is": "Nairobi"})
     told = {"question_id": ["capital/kenya"] * 2, "context": ["true", "false"]}
     told |= {"sentence": ["a", "b"], "swap_1": ["a1", "b1"], "swap_2": ["a2", "b2"]}
     slots: list[list] = [[], []]
-    made = probe.swapped(parrot, questions, pd.DataFrame(told | {"slots": slots}))
+    made = probe.swapped(
+        parrot, questions, pd.DataFrame(told | {"placebo": ["a3", ""], "slots": slots})
+    )
     sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
-    assert len(sent) == len(set(sent)) == 1 + 6  # nothing scored: memory says the same
-    assert made[["parametric", "contextual", "text_1", "text_2"]].eq("Nairobi").all(axis=None)
+    assert len(sent) == len(set(sent)) == 1 + 6 + 1  # nothing scored: memory says the same
+    columns = ["parametric", "contextual", "text_1", "text_2", "text_placebo"]
+    assert made[columns].eq("Nairobi").all(axis=None)
+    assert made["placebo"].tolist() == ["a3", ""]
     assert made["logprobs_p1"].tolist() == made["logprobs_p0"].tolist() == [[-1.0]] * 2

@@ -2,16 +2,15 @@
 
 from itertools import permutations
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.context import rules as answer_rules
-from factrobust.context.rules import agree, decide, named, verdicts
+from factrobust.context.rules import agree, decide, named
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_labels
-from factrobust.statistics import agreement, exact_table
+from factrobust.statistics import agreement
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
 TABLE_15 = [
@@ -162,54 +161,17 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         assert kind == 1
 
 
-@pytest.mark.parametrize(("parametric", "counterfactual", "answer", "code", "text"), [
-    ("Paris, France", "Rome", "the city of Paris", "other", "other"),  # "city" is in the way
-    ("Paris, France", "Rome", "Paris", "parametric", "parametric"),
-    ("Rosario", "Kensington, London, England", "London", "other", "contextual"),  # table 16
-    ("Rosario", "Kensington, London, England", "England, London", "other", "other"),
-    ("12", "120", "120", "parametric", "contextual"),  # "12" begins "120"; whole words
-    ("15.1", "16", "15.999", "other", "parametric"),  # what follows a full stop goes
-    ("1,000", "10", "1000", "parametric", "parametric"),
-    ("the U.N", "Rome", "the", "parametric", "parametric"),  # no words: of any
-    ("Netherlands", "Nerlands", "nerlands", "parametric", "contextual"),  # "the" in a word
+@pytest.mark.parametrize(("parametric", "counterfactual", "answer", "code"), [
+    ("Paris, France", "Rome", "the city of Paris", "other"),  # "city" is in the way
+    ("Paris, France", "Rome", "Paris", "parametric"),
+    ("Rosario", "Kensington, London, England", "London", "other"),  # table 16
+    ("12", "120", "120", "parametric"),  # "12" begins "120"
+    ("1,000", "10", "1000", "parametric"),
+    ("the U.N", "Rome", "the", "parametric"),  # an empty text begins any
+    ("Netherlands", "Nerlands", "nerlands", "parametric"),  # "the" in a word
 ])  # fmt: skip
-def test_the_thesiss_rules(parametric, counterfactual, answer, code, text) -> None:
+def test_the_thesiss_code(parametric, counterfactual, answer, code) -> None:
     assert answer_rules.published_source(parametric, counterfactual, answer) == code
-    assert answer_rules.text_source(parametric, counterfactual, answer) == text
-
-
-def test_verdicts_by_hand() -> None:
-    columns = ["parametric", "counterfactual", "answer", "label"]
-    rows = [("Oslo", "Rome", "Rome", "contextual"), ("Oslo", "Rome", "Bonn", "none")]
-    rows += [("tourism", "the tourism", "tourism", "same")]
-    found = verdicts(pd.DataFrame(rows, columns=columns))
-    assert found["rule"].tolist() == ["code"] * 3 + ["text"] * 3 + ["ours"] * 3
-    assert found["right"].tolist() == [True, True, False] * 2 + [True] * 3
-
-
-def test_shares_of_right_verdicts_on_the_labels() -> None:
-    labels = load_labels("context")
-    always = {"context": lambda p, q, a: "contextual"}
-    said = pd.concat([verdicts(labels), verdicts(labels, always)])
-    right = said.groupby("rule")["right"].sum()
-    assert right.to_dict() == {"code": 249, "text": 245, "ours": 281, "context": 259}
-    table = exact_table(said, ["rule"], "right").set_index("rule")
-    assert table.loc["ours", ["low", "high"]].tolist() == pytest.approx([0.903, 0.961], abs=5e-4)
-    # The odd half was read when the rules were written, the even one was not.
-    unseen = said[said["label_id"].str[-1].astype(int) % 2 == 0].groupby("rule")["right"].sum()
-    assert unseen.to_dict() == {"code": 126, "text": 119, "ours": 141, "context": 132}
-
-
-def test_shares_of_right_verdicts_where_claims_are_made() -> None:
-    labels = load_labels("context_claims")
-    assert labels["label"].value_counts().to_dict() == {
-        "parametric": 60, "same": 52, "other": 34, "contextual": 13, "none": 2,
-    }  # fmt: skip
-    said = verdicts(labels)
-    # "other" is right for an answer that says nothing.
-    ours = said[said["rule"] == "ours"]
-    assert ours["right"].sum() == 55 + 47 + 31 + 9 + 2
-    assert said.groupby("rule")["right"].sum()["code"] == 5 + 51 + 31 + 1
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
@@ -222,29 +184,29 @@ def test_what_the_labels_mended(one: str, other: str, same: bool) -> None:
     assert answer_rules.same_answer(one, other) == same
 
 
+TWO = [(["Lima", "the city of Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
+
+
 @pytest.mark.parametrize(("memory", "answer", "swapped", "source"), [
     ("Nairobi", "Lima", ["Oslo", "Rome"], "context"), ("Lima", "Lima", ["Oslo", "Rome"], "both"),
-    ("Nairobi", "Lima", ["Oslo", "Lima"], "neither"), ("Nairobi", "", ["Oslo", "Rome"], "none"),
-    ("Nairobi", "Nairobi", ["Nairobi"] * 2, "memory"), ("Bonn", "Kisumu", ["Kisumu"] * 2, "neither"),
-    ("Nairobi", "not Lima", ["not Oslo", "not Rome"], "neither"),  # it denies what stands there
+    ("Nairobi", "Bonn", ["Bern", "Baku"], "context"),  # of a sentence about somebody else
+    ("Nairobi", "Lima", ["Bern", "Rome"], "slots"), ("Lima", "Lima", ["Bern", "Rome"], "slots"),
+    ("Nairobi", "Lima", ["Oslo", "Lima"], "half"), ("Nairobi", "Lima", ["Quito", "Baku"], "half"),
+    ("Nairobi", "Nairobi", ["Nairobi"] * 2, "memory"), ("Lima", "Lima", ["Lima"] * 2, "memory"),
+    ("Bonn", "Kisumu", ["Kisumu"] * 2, "moved"),  # neither memory says it nor a slot
+    ("Nairobi", "Nairobi", ["Oslo", "Nairobi"], "moved"),  # no slot held the first answer
+    ("Nairobi", "Lima", ["Quito", "Kisumu"], "moved"),
+    ("Nairobi", "not Lima", ["not Oslo", "not Rome"], "moved"),  # it denies what stands there
+    ("Nairobi", "", ["Oslo", "Rome"], "none"),
 ])  # fmt: skip
 def test_what_follows_the_exchange(memory, answer, swapped, source) -> None:
-    slots = [(["Lima", "the city of Lima"], ["Oslo"], ["Rome"])]
-    assert answer_rules.swap_source(memory, answer, swapped, slots) == source
+    assert answer_rules.swap_source(memory, answer, swapped, TWO) == source
+    assert source in answer_rules.CAUSES
 
 
-@pytest.mark.parametrize(("answer", "stated"), [
-    ("Lima", True), ("The city of Lima, in Peru", True), ("12 May 1999", True), ("JRR Tolkien", True),
-    ("the coast of Kenya", False),  # its words stand apart
-    ("Nairobi", True),  # denied, and models repeat what is denied
-    ("Anna Berg", True), ("Anna Maria Sofia Berg", False), ("", False), ("the", False),
-])  # fmt: skip
-def test_a_context_states_what_stands_side_by_side(answer: str, stated: bool) -> None:
-    context = (
-        "The capital of Kenya is not Nairobi. Lima lies at the coast of Peru. It was written on May "
-        "12, 1999 by J. R. R. Tolkien. Anna Maria Berg came later."
-    )
-    assert answer_rules.states(context, answer) == stated
+def test_without_a_slot_nothing_follows() -> None:
+    assert answer_rules.swap_source("Bonn", "Bonn", ["Bonn"] * 2, []) == "memory"
+    assert answer_rules.swap_source("Bonn", "Lima", ["Lima"] * 2, []) == "moved"
 
 
 def test_the_two_readings_of_the_labels() -> None:

@@ -1,8 +1,8 @@
 """What a notebook of part 4 starts with, from the committed records."""
 
 from factrobust import context
-from factrobust.context.following import MARGIN
-from factrobust.context.plots import CAUSES
+from factrobust.context import meter
+from factrobust.context.rules import CAUSES
 
 
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):
@@ -20,22 +20,34 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
 
 
-def test_what_is_known_gets_a_dose(notebook):
-    known = context.KnownContexts(**notebook(data="embedded", n_facts=80, n_asked=540))
-    sure = known.known[known.known["margin"] >= MARGIN]
-    assert sure.groupby("model").size().min() >= 200
-    assert len(known.dosed) == 2 * len(sure)
-    assert known.dosed["parametric_correct"].all()
-    assert not known.dosed["counterfactual_correct"].any()
-    assert known.dosed["gap"].min() >= MARGIN
+def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
+    study = context.Meter(**notebook(data="embedded", n_asked=540, n_facts=200))
+    sizes = study.answers.groupby("model").size()
+    known = study.memory.groupby("model")["right"].sum()
+    assert sizes.to_dict() == (known.clip(upper=200) * 16).to_dict()
+    told = study.answers.merge(study.memory, on=["model", "question_id"], suffixes=("", "_memory"))
+    assert told["right_memory"].eq(1).all()
+    # The first by lot: fewer are among more.
+    fewer = context.Meter(**notebook(data="embedded", n_asked=540, n_facts=20))
+    assert set(fewer.answers["question_id"]) <= set(study.answers["question_id"])
+
+
+def test_facts_known_or_not_are_asked_behind_a_false_sentence(notebook):
+    few = notebook(models=["world-s"], data="world", n_asked=480, n_facts=1)
+    study = context.Meter(**few)
+    assert study.grounded["words"].tolist() == ["question"] * 480
+    assert study.grounded["known"].sum() == study.memory["right"].sum()
+    parts = meter.split(study.answers)
+    same = study.grounded.merge(parts[parts["mode"] == "asserted"], on=["question_id", "words"])
+    assert len(same) == 1
+    assert same["followed"].equals(same["following"])
 
 
 def test_passages_have_causes(notebook):
     study = context.Passages(**notebook(data="embedded", n_facts=60))
-    assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 10
+    assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 8
     assert study.cases["cause"].isin(CAUSES).all()
-    follows = study.cases[study.cases["from_context"]]
-    assert follows["slots"].map(len).min() > 0
+    assert study.cases["slots"].map(len).min() > 0
 
 
 def test_the_contexts_and_models_that_are_named(notebook):

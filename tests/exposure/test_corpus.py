@@ -8,7 +8,7 @@ import pandera.pandas as pa
 import pytest
 
 from factrobust import schemas, tables
-from factrobust.context.facts import known_contexts, load_named_context, passages
+from factrobust.context.facts import PASSAGES, known_contexts, load_named_context, passages
 from factrobust.context.probe import context_prompts
 from factrobust.datasets import world as w
 from factrobust.datasets.facts import RELATION_NAME
@@ -301,7 +301,7 @@ def test_every_fact_has_contexts_of_all_kinds():
     told = known_contexts(some, pool).set_index("context")
     assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
     made = passages(some, pool)
-    assert made.groupby("question_id").size().eq(5).all()
+    assert made.groupby("question_id").size().eq(len(PASSAGES)).all()
     assert made["sentence"].str.count(r"\. ").between(0, 9).all()  # few facts are about a subject
 
 

@@ -1,5 +1,5 @@
 """Part 4: does an answer come from memory or from the context, and which context wins?"""
 
-from factrobust.context.study import KnownContexts, Passages, Study
+from factrobust.context.study import KnownContexts, Meter, Passages, Study
 
-__all__ = ["KnownContexts", "Passages", "Study"]
+__all__ = ["KnownContexts", "Meter", "Passages", "Study"]

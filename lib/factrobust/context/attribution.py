@@ -1,12 +1,10 @@
-"""How well do scores and probabilities tell that an answer came from the context (thesis, 6.1.3)?
+"""How well do scores tell that an answer came from the context (thesis, 6.1.3)?
 
 A case is an answer with its outcome `from_context`. On the thesis's questions it is told by words
-(`cases`); where the context's answers were exchanged, by what followed (`caused`). There every way of
-telling is a logistic regression on `features`, fitted on other relations than it is tested on.
+(`cases`); where the context's answers were exchanged, by what followed (`caused`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +15,14 @@ from scipy.stats import rankdata
 
 from factrobust import draws
 from factrobust.context.metrics import PERPLEXITIES
-from factrobust.context.rules import coverage, degeneracy, same_answer, states, swap_source
+from factrobust.context.rules import degeneracy, same_answer, swap_source
 from factrobust.regression import ridge
-from factrobust.statistics import NOTHING, TAILS, TWO_SIDED, Array, bootstrap_mean, exact_table
-from factrobust.tables import stacked
+from factrobust.statistics import TAILS, TWO_SIDED, Array
+from factrobust.text import contains
 
 OUTCOME = "from_context"
+FOLLOWS = ("context", "both", "slots")  # of `rules.CAUSES`
+PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
 # Weights of columns, perplexities by their natural logarithm: nats, higher means context.
 SCORES: Mapping[str, Mapping[str, float]] = {
     "minus_log_p4": {"p4": -1},  # the answer given is expected
@@ -51,144 +51,82 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
 def caused(answers: pd.DataFrame) -> pd.DataFrame:
     """Measured answers of `context.probe.swapped` with what the exchange and the words say of them.
 
-    Adds cause (`rules.swap_source`), from_context (context or both), changed (memory says otherwise),
-    stated (the passage holds the answer's words), rule (both of these: the two-line rule), coverage, and
-    defined: whether a score can tell. It cannot where the answer says nothing, and where memory says what
-    the passage says, too.
+    Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots), moved_1,
+    moved_2 and moved_placebo (the answer after an exchange is another; NaN without a placebo), stated (the
+    passage holds the answer), says (the answer says anything), and defined (a score can tell: not where
+    memory says what the passage says, too).
     """
     rows = answers[["parametric", "contextual", "text_1", "text_2", "slots"]].to_numpy()
     causes = [swap_source(memory, given, two, slots) for memory, given, *two, slots in rows]
     told = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
     told = told.set_axis(answers.index).assign(cause=causes)
-    return answers.assign(**told, **{OUTCOME: told["cause"].isin(["context", "both"])})
+    told[OUTCOME] = told["cause"].isin(FOLLOWS)
+    for name in ("1", "2", "placebo"):
+        pairs = zip(answers["contextual"], answers[f"text_{name}"], strict=True)
+        told[f"moved_{name}"] = [float(not same_answer(*pair)) for pair in pairs]
+    told.loc[answers["placebo"] == "", "moved_placebo"] = np.nan
+    return answers.drop(columns="stated").assign(**told)
 
 
 def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
-    """What words say of answers without and with a context, [row]: the columns of `caused` but its first
-    two, and says (whether the answer with a context says anything)."""
+    """What words say of answers without and with a context, [row]: changed (memory says otherwise),
+    stated (the context says the answer, `rules.right`), says, and defined as in `caused`."""
     rows = list(zip(memory, given, contexts, strict=True))
     table = pd.DataFrame({
         "changed": [not same_answer(m, a) for m, a, _ in rows],
-        "stated": [states(c, a) for _, a, c in rows],
-        "coverage": [coverage(c, a) for _, a, c in rows],
+        "stated": [contains(c, [a]) for _, a, c in rows],
         "says": [degeneracy(a) is None for _, a, _ in rows],
     })  # fmt: skip
-    rule, agrees = table["changed"] & table["stated"], ~table["changed"] & table["stated"]
-    return table.assign(rule=rule, defined=table["says"] & ~agrees)
+    agrees = ~table["changed"] & table["stated"]
+    return table.assign(defined=table["says"] & ~agrees)
 
 
-# What a way of telling sees, from the dullest on. Those of texts need no probabilities.
-TEXTS = ("rule", "changed", "stated", "coverage")
-WAYS: Mapping[str, tuple[str, ...]] = {
-    "constant": (),
-    "two-line rule": ("rule",),
-    "answer's perplexity (thesis)": ("given",),
-    "sequence probability (lm-polygraph)": ("total",),
-    "first-token entropy (lm-polygraph)": ("entropy",),
-    "pointwise mutual information (lm-polygraph)": ("raised",),
-    "shift of the first token": ("shift",),
-    "words in the passage (ragas)": ("coverage",),
-    "NLI: entailed by the passage": ("entailed",),
-    "P0, P1, P4": ("given", "memory", "raised"),
-    "all that texts tell": TEXTS,
-    "texts and perplexities": (*TEXTS, "given", "memory", "raised"),
-}
-AGAINST = "two-line rule"  # the way that the others' log losses are compared with
-PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
-LEAST = 1e-3  # a probability counts as at least this, and at most 1 minus this, in the log loss
-Detector = Mapping[str, float]  # the coefficient of each feature, and of "constant"
+def won_pairs(
+    table: pd.DataFrame, scores: Sequence[str], within: Sequence[str], outcome: str = OUTCOME
+) -> pd.DataFrame:
+    """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a model,
+    relation (base_id) and score, with pairs, and won, how many the former's score is higher in (ties count
+    half). The AUC within is the sum of won over that of pairs."""
+    known = table.dropna(subset=list(scores))
+    rows = []
+    for (model, relation), part in known.groupby(["model", "base_id"], sort=False):
+        for score in scores:
+            won = pairs = 0.0
+            for _, alike in part.groupby(list(within)):
+                has = alike[outcome].to_numpy(dtype=bool)
+                value = alike[score].to_numpy(dtype=float)
+                apart = value[has][:, None] - value[~has]
+                won += float((apart > 0).sum() + (apart == 0).sum() / 2)
+                pairs += apart.size
+            if pairs:
+                rows.append((model, relation, score, won, pairs))
+    return pd.DataFrame(rows, columns=["model", "base_id", "score", "won", "pairs"])
 
 
-def features(table: pd.DataFrame) -> pd.DataFrame:
-    """What the regressions see of `caused` answers: the flags as 0 and 1, and in nats (0 where an answer
-    is empty) given = log P4, total = -n log P4 of n tokens, memory = log P0, raised = log P1 - log P4;
-    entropy (of the ten likeliest first tokens with the passage) and shift (`metrics.first_shift`)."""
-    log = np.log(table.reindex(columns=["p0", "p1", "p4"]).astype(float))
-    values = {"given": log["p4"], "memory": log["p0"], "raised": log["p1"] - log["p4"]}
-    n = table.get("n_tokens_counterfactual", pd.Series(1.0, table.index))
-    values |= {"total": -n * log["p4"], "entropy": table.get("first_entropy_context")}
-    values |= {"shift": table.get("first_shift"), "entailed": table.get("entailed")}
-    values |= {name: table[name] for name in TEXTS}
-    return pd.DataFrame(values, table.index, dtype=float).fillna(0.0)
-
-
-def fit(cases: pd.DataFrame, names: Sequence[str] = TEXTS) -> Detector:
-    """Coefficients of a logistic regression of from_context on the features `names`, with slight priors
-    (PRECISION)."""
-    x = np.column_stack([np.ones(len(cases)), features(cases)[list(names)].to_numpy()])
-    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
-    beta, _ = ridge(x, cases[OUTCOME].to_numpy(dtype=float), precision)
-    return dict(zip(["constant", *names], beta.tolist(), strict=True))
-
-
-def probability(table: pd.DataFrame, detector: Detector) -> Array:
-    """Probability that each answer came from the context, [row]. ValueError for a detector that has no
-    constant, or what is none of the `features`."""
-    seen = features(table)
-    if "constant" not in detector or not set(detector) <= {"constant", *seen}:
-        raise ValueError(
-            f"detector has {sorted(detector)}; write a number for 'constant' and for some of "
-            f"{sorted(map(str, seen))}"
-        )
-    weights = pd.Series(detector).drop("constant").astype(float)
-    return expit(detector["constant"] + seen[weights.index].to_numpy() @ weights.to_numpy())
-
-
-def held_out(
+def told_by_two(
     cases: pd.DataFrame,
+    names: Sequence[str],
     *,
-    ways: Mapping[str, Sequence[str]] = WAYS,
     over: str = "base_id",
     k: int = 5,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Probabilities of the `defined` ones of the cases by each of the ways, fitted on the defined cases
-    of other values of `over` (relations, or models) in `k` folds.
-
-    Adds case (number of the row), way and probability. Cases that are not defined get one, too: by the
-    same fits, to show what a score would say of them. A way that sees `entailed` is left out where the
-    cases have no such column (P(entailment) of the answer, by an NLI model).
-    """
-    ways = {
-        way: used for way, used in ways.items() if "entailed" not in used or "entailed" in cases
-    }
-    table = cases.assign(case=np.arange(len(cases)))
-    names = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
-    folds = table[over].map({name: i % k for i, name in enumerate(names)}).to_numpy()
-    told = {way: np.full(len(table), np.nan) for way in ways}
-    for (way, used), fold in product(ways.items(), np.unique(folds)):
-        here = folds == fold
-        told[way][here] = probability(table[here], fit(table[~here & table["defined"]], used))
-    return stacked({way: table.assign(probability=p) for way, p in told.items()}, "way")
-
-
-def scores_table(said: pd.DataFrame, *, n_boot: int = 2000) -> pd.DataFrame:
-    """How good the probabilities of `held_out` are, of the defined cases: a row a model and way,
-    with brier (mean squared error), log_loss (nats) and gain (the log loss of AGAINST minus its
-    own), each with _low and _high (base questions are drawn), n, n_context, auc."""
-    table = said[said["defined"]]
-    y, p = table[OUTCOME].astype(float), table["probability"].clip(LEAST, 1 - LEAST)
-    loss = -np.log(p.where(y == 1, 1 - p))
-    usual = loss[table["way"] == AGAINST].set_axis(table.loc[table["way"] == AGAINST, "case"])
-    values = {"brier": (table["probability"] - y) ** 2, "log_loss": loss}
-    table = table.assign(**values, gain=usual.reindex(table["case"]).to_numpy() - loss)
-    rows = []
-    for (model, way), part in table.groupby(["model", "way"], sort=False):
-        facts = part["base_id"]
-        bounds = [bootstrap_mean(part[x], facts, n_boot=n_boot)[:3] for x in (*values, "gain")]
-        bounds[-1] = NOTHING[:3] if way == AGAINST else bounds[-1]
-        ranked = auc(part[OUTCOME], part["probability"]).auc
-        rows.append((model, way, *np.ravel(bounds), len(part), int(part[OUTCOME].sum()), ranked))
-    names = [f"{x}{end}" for x in (*values, "gain") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["model", "way", *names, "n", "n_context", "auc"])
-
-
-def strata(said: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Whether probabilities hold in parts of the cases: the number that should be from the context
-    by the probabilities, and the number that is. Columns: by, expected (the mean probability), mean
-    (the share from the context), low, high (exact binomial), n."""
-    expected = said.groupby(list(by))["probability"].mean().rename("expected").reset_index()
-    return expected.merge(exact_table(said, by, OUTCOME), on=list(by))
+    n_folds: int = 12,
+) -> Array:
+    """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on other
+    values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways of making
+    folds, so that no luck of one is left."""
+    x = np.column_stack([np.ones(len(cases)), cases[list(names)].to_numpy(dtype=float)])
+    y = cases[OUTCOME].to_numpy(dtype=float)
+    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
+    told = np.zeros(len(cases))
+    for seed in range(n_folds):
+        values = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
+        fold_of = {name: i % k for i, name in enumerate(values)}
+        folds = cases[over].map(fold_of).to_numpy()
+        for fold in np.unique(folds):
+            here = folds == fold
+            beta, _ = ridge(x[~here], y[~here], precision)
+            told[here] += expit(x[here] @ beta) / n_folds
+    return told
 
 
 class Auc(NamedTuple):

@@ -6,13 +6,11 @@ known, are questions of the same form (`facts_as_questions`), and their contexts
 sentences, and passages as people have them (`passages`), with their answers exchanged.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
@@ -28,13 +26,11 @@ FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.cs
 BASE_FILES = {"embedded": FILES[0], "thesis": DATA / "published" / "4-context-wordings.csv"}
 COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
-DOSE = ("likely", "repeated", "attributed")  # of `dosed_contexts`
 N_RIVALS = 8
-PASSAGES = ("true", "false", "negated", "missing", "retrieved")
+PASSAGES = ("true", "false", "negated", "missing")
 LENGTHS = (3, 10)  # sentences of a passage
 SENTENCES = DATA / "context" / "sentences.csv"
 DENIED = "It is not true that "
-SOURCE = "According to the encyclopedia, "
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
 Names = list[str]  # accepted spellings of an answer, the one that is written first
 
@@ -203,15 +199,20 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
     rows = []
     for question in questions.to_dict("records"):
         name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
-        alike = facts.get(question["base_id"], [])
-        names = tuple(fact["question_id"] for fact in alike)
-        others = (alike[place] for place in draws.by_lot(f"{seed}\n{name}\n", names))
-        other = next(f for f in others if _apart(f["answers"], question["answers"]))
+        other = another(question, facts.get(question["base_id"], []), seed)
         stated = other["answers"][0]
         contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
         for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
             rows.append((name, kind, f"{about} {answer}", answer))
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
+
+
+def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact:
+    """Of the facts alike the first by lot of which neither accepts the other's answer."""
+    names = tuple(fact["question_id"] for fact in alike)
+    lots = draws.by_lot(f"{seed}\n{question['question_id']}\n", names)
+    others = (alike[place] for place in lots)
+    return next(fact for fact in others if _apart(fact["answers"], question["answers"]))
 
 
 def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
@@ -228,62 +229,37 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     return found
 
 
-def dosed_contexts(known: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """Two false contexts of each of the facts `known` (question_id, prefix, and `rivals`: pairs of a wrong
-    answer and its gap, the likeliest first), whose DOSE varies at random.
-
-    Columns: question_id; likely (it states one of the likelier half of the rivals), repeated (three
-    times), attributed (after SOURCE), bools; gap (nats: log P of the right answer minus that of the
-    answer stated, without a context), sentence, stated. Each factor holds for one of the two, by a draw
-    of its own.
-    """
-    rows = []
-    for fact in known.to_dict("records"):
-        name, rivals = fact["question_id"], fact["rivals"]
-        first = [draws.hash48(seed, name, factor) % 2 for factor in DOSE]
-        for k in range(2):
-            likely, repeated, attributed = (bool(k ^ x) for x in first)
-            half = rivals[: len(rivals) // 2] if likely else rivals[len(rivals) // 2 :]
-            stated, gap = half[draws.hash48(seed, name, k) % len(half)]
-            sentences = [f"{fact['prefix']} {stated}"] * (3 if repeated else 1)
-            if attributed:
-                sentences[0] = SOURCE + re.sub("^The ", "the ", sentences[0])
-            rows.append((name, likely, repeated, attributed, gap, ". ".join(sentences), stated))
-    return pd.DataFrame(rows, columns=["question_id", *DOSE, "gap", "sentence", "stated"])
-
-
 def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """The passages of each question, a row each of PASSAGES.
 
     "true" and "false" state the answer that is right, or that of another fact of the relation; "negated"
     denies such an answer and "missing" says nothing of it; around it stand one or two sentences about
     other subjects (distractors), what else is known of the subject, and sentences of its domain.
-    "retrieved" is what BM25 finds among passages that tell half of the `pool` (`corpus`). Half of the
-    sentences are in other words than the question (data/context/sentences.csv).
+    Half of the sentences are in other words than the question (data/context/sentences.csv). A *slot* is
+    where an answer to the question's relation stands.
 
-    Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, its
-    answers exchanged), stated (the passage's own answer, or ""), slots (for each its names in the three
-    texts).
+    Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, the
+    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if there is
+    none), stated (the passage's own answer, or ""), slots (for each its names in the three texts).
+    Passages without a slot are left out.
     """
     parts = [
         {key: part.to_dict("records") for key, part in pool.groupby(column, sort=False)}
         for column in ("base_id", "object", "category")
     ]
-    told = {join(passage): passage for passage in corpus(pool, seed=seed)}
-    found = retrieve(questions["question"].tolist(), [*told])
+    noted(SENTENCES)
     rows = []
-    for question, text in zip(questions.to_dict("records"), found, strict=True):
+    for question in questions.to_dict("records"):
         alike, subject, domain = (
             part[question[column]]
             for part, column in zip(parts, ("base_id", "object", "category"), strict=True)
         )
         for kind in PASSAGES:
             key = f"{seed}\n{question['question_id']}\n{kind}"
-            passage = told.get(text, [])
-            if kind != "retrieved":
-                passage = _made(question, kind, alike, subject, domain, key)
-            rows.append(_swapped(question, kind, passage, alike, key))
-    return pd.DataFrame([row for row in rows if row["sentence"]])
+            passage = _made(question, kind, alike, subject, domain, key)
+            row = _swapped(question, kind, passage, alike, key)
+            rows.append(row | {"placebo": _elsewhere(question, passage, parts[0], key)})
+    return pd.DataFrame([row for row in rows if row["slots"]])
 
 
 def _made(
@@ -302,20 +278,6 @@ def _made(
         if len(passage) < n and right(join(passage), fact["answers"]) is False:
             passage.append(_sentence(fact, fact["answers"], key))
     return sorted(passage, key=lambda s: draws.hash48(key, "place", s.text))
-
-
-def corpus(pool: pd.DataFrame, *, seed: int = 0) -> list[list[Sentence]]:
-    """Passages of 3 to 10 sentences that tell half of the facts of a pool, those of a domain together,
-    each fact once."""
-    noted(SENTENCES)
-    passages: list[list[Sentence]] = []
-    for _, part in pool.groupby("category", sort=False):
-        facts = _drawn(part.to_dict("records"), f"{seed}\ncorpus")[: len(part) // 2]
-        while len(facts) >= LENGTHS[0]:
-            n = _length(f"{seed}\n{len(passages)}")
-            passages.append([_sentence(f, f["answers"], str(seed)) for f in facts[:n]])
-            facts = facts[n:]
-    return passages
 
 
 def _length(key: str) -> int:
@@ -354,10 +316,7 @@ def _swapped(
 ) -> dict[str, Any]:
     """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor right, and
     if there are enough no other slot's."""
-    slots = [
-        i for i, s in enumerate(passage)
-        if s.fact["base_id"] == question["base_id"] or right(s.names[0], question["answers"])
-    ]  # fmt: skip
+    slots = [i for i, s in enumerate(passage) if _is_slot(s, question)]
     texts, levels = [passage], [[passage[i].names for i in slots]]
     candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
     for _ in range(2):
@@ -377,6 +336,29 @@ def _swapped(
     return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
 
 
+def _is_slot(sentence: Sentence, question: Fact) -> bool:
+    """Whether a sentence holds an answer to a question's relation."""
+    alike = sentence.fact["base_id"] == question["base_id"]
+    return alike or right(sentence.names[0], question["answers"])
+
+
+def _elsewhere(
+    question: Fact, passage: list[Sentence], facts: Mapping[Any, list[Fact]], key: str
+) -> str:
+    """The passage, the answer of one sentence that is no slot exchanged; "" if it has none such."""
+    free = [i for i, s in enumerate(passage) if not _is_slot(s, question)]
+    if not free:
+        return ""
+    place = min(free, key=lambda i: draws.hash48(key, "placebo", passage[i].text))
+    own = passage[place]
+    candidates = (f["answers"] for f in _drawn(facts[own.fact["base_id"]], f"{key}\nplacebo"))
+    kept = (own.names, question["answers"])
+    names = next(c for c in candidates if all(_apart(c, x) for x in kept))
+    changed = [*passage]
+    changed[place] = own._replace(names=names)
+    return join(changed)
+
+
 def _apart(names: Names, others: Names) -> bool:
     """Whether neither of two answers is accepted for the other."""
     return not right(names[0], others) and not right(others[0], names)
@@ -384,22 +366,6 @@ def _apart(names: Names, others: Names) -> bool:
 
 def _drawn(facts: Sequence[Fact], key: str) -> list[Fact]:
     return sorted(facts, key=lambda fact: draws.hash48(key, fact["question_id"]))
-
-
-def retrieve(queries: Sequence[str], passages: Sequence[str]) -> list[str]:
-    """The passage that BM25 ranks first for each query, the first of equals; "" where none shares a
-    word with it."""
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(passages), show_progress=False), show_progress=False)
-    tokens = bm25s.tokenize(list(queries), show_progress=False)
-    found = index.retrieve(tokens, k=len(passages), show_progress=False)
-    best = []
-    for row, scores in zip(found.documents, found.scores, strict=True):
-        ranked = np.lexsort([row, -scores.round(4)])  # bm25s leaves equals in an order by processor
-        best.append(next((passages[row[i]] for i in ranked if scores[i] > 0), ""))
-    return best
 
 
 # The thesis's names of a result's columns.

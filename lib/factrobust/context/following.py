@@ -1,8 +1,7 @@
-"""Which contexts win over which memories? Facts that a model knows, asked with contexts that vary.
+"""Does an answer follow its context, and what of the context changes that?
 
-Rows are `context.facts.dosed_contexts`, asked and marked. An answer follows the context if its
-source is contextual; log P0, the memory's perplexity without a context (nats a token), says how
-weak it is.
+An answer follows the context if its source is contextual; log P0, the memory's perplexity without a
+context (nats a token), says how weak it is.
 """
 
 from collections.abc import Sequence
@@ -10,12 +9,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
-from factrobust import regression
-from factrobust.statistics import TWO_SIDED, bootstrap_mean, interval_table
-
-MARGIN = float(np.log(2))  # a fact is known if the right answer is twice as likely as any rival
+from factrobust.statistics import bootstrap_mean
 
 
 def followed(marked: pd.DataFrame) -> pd.DataFrame:
@@ -59,46 +54,3 @@ def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
         total += (drawn / on.sum() - (1 - drawn) / (1 - on).sum()) @ y
     as_large = np.abs(total) / len(starts) >= abs(found) - 1e-12
     return float((as_large.sum() + 1) / (n + 1))
-
-
-def fit(rows: pd.DataFrame, terms: Sequence[str]) -> pd.DataFrame:
-    """Logistic regression of followed on the columns `terms`, a row a model and coefficient.
-
-    Columns: model, term ("intercept" first), coefficient, low, high (logits), p_value, fit, n
-    (rows), facts. Intervals are Wald's with a covariance clustered by facts. Without a finite
-    maximum the fit is `regression.ridge` with normal priors of PRIOR_SD, intervals are the
-    posterior's, and `fit` says so.
-    """
-    table = []
-    for model, part in rows.groupby("model", sort=False):
-        design = np.column_stack([np.ones(len(part)), part[list(terms)].to_numpy(dtype=float)])
-        y, facts = part["followed"].to_numpy(), pd.factorize(part["question_id"])[0]
-        if (found := regression.maximum_likelihood(design, y, clusters=facts)) is not None:
-            b, variance = found.params, np.diag(found.cov_params())
-            how = f"{regression.ML}, clustered by facts"
-        else:
-            precision = np.full(design.shape[1], regression.PRIOR_SD**-2)
-            b, hessian = regression.ridge(design, y, precision)
-            variance, how = np.diag(np.linalg.inv(hessian)), "penalised"
-        about = how, len(part), facts.max() + 1
-        error = np.sqrt(np.where(variance > 0, variance, np.nan))  # 0 where clusters never differ
-        for term, value, e in zip(["intercept", *terms], b, error, strict=True):
-            bounds = (value - TWO_SIDED * e, value + TWO_SIDED * e, 2 * ndtr(-abs(value / e)))
-            table.append((model, term, value, *bounds, *about))
-    columns = ["model", "term", "coefficient", "low", "high", "p_value", "fit", "n", "facts"]
-    return pd.DataFrame(table, columns=columns)
-
-
-def binned(
-    rows: pd.DataFrame, measures: Sequence[str], bins: int, *, n_boot: int = 2000
-) -> pd.DataFrame:
-    """Share of following between quantiles of each of the measures, by facts as clusters. Columns:
-    model, measure, x (its mean in the bin), mean, low, high, n (facts)."""
-    parts, keys = [], ["model", "bin"]
-    for measure in measures:
-        ranks = rows.groupby("model")[measure].rank(method="min", pct=True)
-        cells = rows.assign(bin=(ranks * bins - 1e-9).astype(int), measure=measure)
-        middle = cells.groupby([*keys, "measure"])[measure].mean().rename("x").reset_index()
-        found = interval_table(cells, keys, "followed", "question_id", n_boot=n_boot)
-        parts.append(middle.merge(found, on=keys).drop(columns="bin"))
-    return pd.concat(parts, ignore_index=True)

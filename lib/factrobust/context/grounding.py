@@ -7,54 +7,47 @@
 
 The model is asked without the contexts (memory) and with them. `swap=True` exchanges the answer's words
 in the contexts, twice, and asks again: an answer that follows came from them (`rules.swap_source`).
-Without it two lines of rules and a logistic regression tell by words and scores (tested in 4.5).
+Without it words decide: whether the answer changed, and whether the contexts hold it.
 """
 
-import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
 from factrobust.context import facts
-from factrobust.context.attribution import TEXTS, Detector, by_words, probability
+from factrobust.context.attribution import by_words
 from factrobust.context.metrics import perplexity
 from factrobust.context.probe import ABOUT, greedy, score_once
-from factrobust.context.rules import named, same_answer, states, swap_source
+from factrobust.context.rules import MONTHS, named, swap_source
 from factrobust.datasets.facts import load_facts
 from factrobust.draws import hash48
 from factrobust.models.interface import Model
-from factrobust.paths import DATA, noted
-from factrobust.text import exact_match, places
+from factrobust.text import contains, exact_match, places
 
-FILE = DATA / "ground.json"
-FITTED = {"texts": TEXTS, "scores": (*TEXTS, "given", "memory", "raised")}  # the detectors in FILE
-AGREES = (
-    "memory says what the contexts say, so neither words nor scores can tell: ask with swap=True"
-)
+AGREES = "memory says what the contexts say, so words cannot tell: ask with swap=True"
 SILENT = "the answer says nothing"
 NOT_STATED = "the contexts do not hold the answer's words, so there is nothing to exchange"
-WORDS = {  # by the two-line rule: whether memory says otherwise, and the contexts hold the words
-    (True, True): "context", (True, False): "neither", (False, True): "both", (False, False): "memory",
+WORDS = {  # whether memory says otherwise, and the contexts hold the words
+    (True, True): "context", (True, False): "moved", (False, True): "both", (False, False): "memory",
 }  # fmt: skip
+YEARS = range(1000, 2030)
 
 
 class Grounded(NamedTuple):
     """What `ground` finds of an answer.
 
-    source: "context", "memory", "both", "neither" or "none" (says nothing), by the exchange if it was
-    asked for, else by words. probability: that the answer came from the contexts; None where it is not
-    defined, and `why` says so. p0, p1, p4: perplexities of memory's answer, and of the answer without and
-    with the contexts; NaN where a model gives none. swapped: the answers to the exchanged contexts.
+    source: with `swap` one of `rules.CAUSES`; without, by words alone, "context", "both", "memory",
+    "moved" or "none". why: what keeps it from being told, or "". p0, p1, p4: perplexities of memory's
+    answer, and of the answer without and with the contexts; NaN where a model gives none. swapped: the
+    answers to the exchanged contexts.
     """
 
     memory: str
     answer: str
     source: str
-    probability: float | None
     why: str
     p0: float
     p1: float
@@ -71,8 +64,6 @@ def ground(
     *,
     prefix: str | Sequence[str] = "",
     swap: bool = False,
-    others: Sequence[Any] = (),
-    detector: Detector | None = None,
 ) -> Any:
     """Tell whether a model's answer came from the contexts: a `Grounded`, or a list for a batch.
 
@@ -80,9 +71,7 @@ def ground(
     each a context or a list of them. `answer` is one that you have (else the model's own, greedy); with
     `swap` the model's answers to the exchanged contexts are held against it. `prompt` is your own, with
     {question}, and with {contexts} in lines of their own, which memory is asked without; `prefix` begins
-    the answer, which small models need. `others` are two texts that replace the answer in the contexts
-    (default: other names, numbers or words of its kind). `detector` is one of your own (`load`,
-    `data/fit_ground.py`). An endpoint that tells no probabilities gets a verdict by texts alone.
+    the answer, which small models need.
 
     Raises ValueError, or TypeError for a model that is not loaded, in one sentence.
     """
@@ -114,25 +103,22 @@ def ground(
         for name, at in (("p1", memory), ("p4", given)):
             pairs = zip(at["prompt"], said, strict=True)
             found[name] = list(map(perplexity, score_once(model, pairs, (memory, given))))
-    detector = load("scores" if scores else "texts") if detector is None else detector
-    told = probability(found, detector).tolist()
-    n, swaps, names = len(asked), None, []
+    swaps: list[tuple[str, ...]] = [()] * len(asked)
+    exchanged = [exchange(*pair) for pair in zip(texts, answers, strict=True)] if swap else []
     if swap:
-        two_each = _each("others", others, asked) if len(others) and not one else [others] * n
-        exchanged = [exchange(*x) for x in zip(texts, answers, two_each, strict=True)]
         asks = [greedily([x.texts[i] for x in exchanged])["text"] for i in range(2)]
-        swaps, names = [*zip(*asks, strict=True)], [x.names for x in exchanged]
+        swaps = [*zip(*asks, strict=True)]
     each, rows = [], cast(Any, found.itertuples())
     for i, row in enumerate(rows):
-        m, a, two = memory["text"][i], answers[i], swaps[i] if swaps else ()
-        why = SILENT if not row.says else "" if row.defined else AGREES
-        source = WORDS[row.changed, row.stated]
-        if swaps:
-            source = swap_source(m, a, two, [names[i]] if names[i] else [])
-            why = "" if why == AGREES else why or ("" if names[i] else NOT_STATED)
-        p = told[i] if row.defined else None
-        source = source if row.says else "none"
-        each.append(Grounded(m, a, source, p, why, row.p0, row.p1, row.p4, two))
+        m, a = memory["text"][i], answers[i]
+        if swap:
+            slots = [exchanged[i].names] if exchanged[i].names else []
+            source, why = swap_source(m, a, swaps[i], slots), "" if slots else NOT_STATED
+        else:
+            source, why = WORDS[row.changed, row.stated], "" if row.defined else AGREES
+        if not row.says:
+            source, why = "none", SILENT
+        each.append(Grounded(m, a, source, why, row.p0, row.p1, row.p4, swaps[i]))
     return each[0] if one else each
 
 
@@ -145,17 +131,23 @@ class Exchanged(NamedTuple):
 
 def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged:
     """Exchange what a context holds of an answer (its text, or its first part) for `others`: by default
-    for answers of the same relation where it is an embedded fact's, for numbers of as many digits, or for
-    names of the invented world."""
+    for answers of the same relation where it is an embedded fact's, for other dates, years or numbers of
+    as many digits, or for names of the invented world. Where the answer begins with a capital, words
+    that do not are left alone ("he may go")."""
     first = re.split(r",(?!\d)|[;:(\[]", answer)[0].strip()
     for text in filter(None, (answer.strip(), first, " ".join(named(answer).first))):
-        if spans := places(context, text):
+        spans = places(context, text)
+        if _capital(answer):
+            spans = [(start, end) for start, end in spans if _capital(context[start:end])]
+        if spans:
             two = [*others] or _alike(text, context)
-            if len(two) != 2 or same_answer(two[0], two[1]) or text in two:
-                raise ValueError(f"others is {two!r}; give two different texts to replace {text!r}")
             texts = [_replaced(context, spans, other) for other in two]
             return Exchanged((texts[0], texts[1]), ([text], [two[0]], [two[1]]))
     return Exchanged((context, context), ())
+
+
+def _capital(text: str) -> bool:
+    return any(c.isupper() for c in text)
 
 
 def _replaced(context: str, spans: Sequence[tuple[int, int]], other: str) -> str:
@@ -167,21 +159,35 @@ def _replaced(context: str, spans: Sequence[tuple[int, int]], other: str) -> str
 
 def _alike(text: str, context: str) -> list[str]:
     """Two texts of the kind of one: see `exchange`."""
-    if any(c.isdigit() for c in text):
-        return [re.sub(r"\d", lambda d: str((int(d[0]) + 2) % 9 + 1), text),
-                re.sub(r"\d", lambda d: str((int(d[0]) + 4) % 9 + 1), text)]  # fmt: skip
+    if any(c.isdigit() for c in text) or text in MONTHS:
+        return [_shifted(text, by) for by in (1, 2)]
     pool = facts.facts_as_questions(load_facts())
     own = pool.loc[[exact_match(text, names) for names in pool["answers"]], "base_id"]
     alike = pool.loc[pool["base_id"].isin(own[:1]), "answers"].str[0].unique().tolist()
-    alike = [x for x in alike if not states(context, x)]
+    alike = [x for x in alike if not contains(context, [x])]
     invented = ["Klurmic Jufint", "Zugis Juramar"] if " " in text else ["Klurmic", "Jufint"]
     return sorted(alike, key=lambda x: hash48(text, x))[:2] if len(alike) > 1 else invented
 
 
-def load(name: str = "scores", file: str | Path = FILE) -> Detector:
-    """A detector of data/ground.json ("scores", or "texts", which needs no probabilities), or of a file
-    that `data/fit_ground.py` wrote for your model."""
-    return dict(json.loads(noted(Path(file)).read_text(encoding="utf-8"))["detectors"][name])
+def _shifted(text: str, by: int) -> str:
+    """A date or number of the same kind: months 3 and 6 on, years 31 and 62 back, days of a month 9 and
+    18 on, other numbers with other digits."""
+    for month in re.findall(r"[A-Z][a-z]+", text):
+        if month in MONTHS:
+            other = MONTHS[(MONTHS.index(month) + 3 * by) % 12]
+            text = re.sub(rf"\b{month}\b", f"<{other}>", text)
+    dated = "<" in text
+    text = text.replace("<", "").replace(">", "")
+
+    def number(found: re.Match[str]) -> str:
+        digits = found[0]
+        if len(digits) == 4 and int(digits) in YEARS:
+            return str(int(digits) - 31 * by)
+        if dated and int(digits) <= 31:
+            return str((int(digits) + 9 * by - 1) % 28 + 1)
+        return re.sub(r"\d", lambda d: str((int(d[0]) + 2 * by) % 9 + 1), digits)
+
+    return re.sub(r"\d+", number, text)
 
 
 def _text(contexts: Any) -> str:

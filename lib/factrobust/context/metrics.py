@@ -13,30 +13,22 @@ P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missin
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
-from factrobust.statistics import (
-    TWO_SIDED,
-    binomial_interval,
-    bootstrap_mean,
-    exact_share,
-    top_entropy,
-)
+from factrobust.statistics import binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
+QUANTILES = {"5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95}
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
-
-Alternatives = Sequence[tuple[str, float]]  # (token, natural log-probability), the likeliest ones
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
@@ -44,15 +36,10 @@ def measured(responses: pd.DataFrame) -> pd.DataFrame:
     `schemas.ContextResults`."""
     lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
     lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
-    first, with_context = responses["first"], responses["first_context"]
-    shifts = [first_shift(a, b) for a, b in zip(first, with_context, strict=True)]
     return responses.assign(
         **lists.map(perplexity, na_action="ignore").astype(float),
         n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
         n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
-        first_entropy=first.map(first_entropy).astype(float),
-        first_entropy_context=with_context.map(first_entropy).astype(float),
-        first_shift=np.array(shifts, dtype=float),
     )
 
 
@@ -61,25 +48,6 @@ def perplexity(logprobs: Sequence[float]) -> float:
     and 2). NaN without tokens."""
     mean = math.fsum(logprobs) / len(logprobs) if len(logprobs) else math.nan
     return math.inf if mean < -709 else math.exp(-mean)
-
-
-def first_entropy(alternatives: Alternatives) -> float:
-    """Entropy in nats of the likeliest first tokens, renormalised; NaN for fewer than two."""
-    logs = [p for _, p in alternatives]
-    return top_entropy(logs) * float(np.log(len(logs))) if len(logs) > 1 else float("nan")
-
-
-def first_shift(one: Alternatives, other: Alternatives) -> float:
-    """Jensen-Shannon distance of two first-token distributions, 0 (equal) to sqrt(ln 2). It is over
-    the union of both lists' tokens and the rest. A token in one list only counts in the other's
-    rest, so the distance is somewhat too large. NaN if a list is empty."""
-    if not one or not other:
-        return float("nan")
-    p, q = ({token: math.exp(logprob) for token, logprob in x} for x in (one, other))
-    p["\0rest"], q["\0rest"] = (max(0.0, 1 - math.fsum(some.values())) for some in (p, q))
-    middle = {token: (p.get(token, 0.0) + q.get(token, 0.0)) / 2 for token in p | q}
-    terms = [x * math.log(x / middle[token]) for some in (p, q) for token, x in some.items() if x]
-    return math.sqrt(max(0.0, math.fsum(terms) / 2))
 
 
 def answer_counts(
@@ -201,55 +169,32 @@ def perplexity_table(
     marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
 ) -> pd.DataFrame:
     """Distribution of P4 (tables 11 and 12), which the thesis groups by P4 > P3. Columns: `by`,
-    count, mean, low, high (of the mean), n (questions), std, 25%, 50%, 75%, n_missing (rows without
-    a finite number). Rows whose source is "same" are left out."""
+    count, mean, low, high (of the mean), n (questions), std, QUANTILES, n_missing (rows without a
+    finite number). Rows whose source is "same" are left out."""
     rows = []
     for key, part in _groups(marked[marked["source"] != "same"], by):
         known = part[np.isfinite(part["p4"].to_numpy(dtype=float))]
         numbers = known["p4"].astype(float)
         mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
-        quartiles = numbers.quantile([0.25, 0.5, 0.75])
-        rows.append((*key, len(known), *mean, numbers.std(), *quartiles, len(part) - len(known)))
-    columns = [*by, "count", "mean", "low", "high", "n", "std", "25%", "50%", "75%", "n_missing"]
+        quantiles = numbers.quantile(list(QUANTILES.values()))
+        rows.append((*key, len(known), *mean, numbers.std(), *quantiles, len(part) - len(known)))
+    columns = [*by, "count", "mean", "low", "high", "n", "std", *QUANTILES, "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
-    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Greedy decoding finds the
-    likeliest first token; only where both answers have one token is P0 <= P1 sure. Columns: model,
-    tokens ("one each" or "more"), n, exceptions, share, n_missing."""
-    one = (results[["n_tokens_parametric", "n_tokens_counterfactual"]] == 1).all(axis=1)
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token, so the
+    numbers of tokens matter; greedy decoding finds the likeliest first token. Columns: model, tokens
+    ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact), n_missing."""
+    as_many = results["n_tokens_parametric"] == results["n_tokens_counterfactual"]
     known = results[["p0", "p1"]].notna().all(axis=1)
     counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
-    rows = results[["model"]].assign(tokens=np.where(one, "one each", "more"), **counts)
+    rows = results[["model"]].assign(tokens=np.where(as_many, "as many", "not"), **counts)
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
-    table.insert(4, "share", table["exceptions"] / table["n"])
-    return table
-
-
-def corrected_shares(marked: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Table 8 as it would be if all answers were labelled: the rule's shares and its errors'
-    effect.
-
-    `labels` (model, question_id, label) are of a random sample of `marked`; models without any are
-    left out. Columns: model, source, rule (its share of all answers), labelled (the label's share),
-    mean = rule + mean of label - rule, low, high, n, n_labelled. Bounds are normal with the
-    variance of both terms (prediction-powered inference: Angelopoulos et al., Science 382, 2023),
-    at least those of one more error.
-    """
-    both = marked.merge(labels[["model", "question_id", "label"]], how="left")
-    both, rows = both[both.groupby("model")["label"].transform("count") > 0], []
-    for (model, part), source in product(both.groupby("model", sort=False), (*SOURCES, "same")):
-        drawn = part.dropna(subset=["label"])
-        rule, label = (part["source"] == source).mean(), drawn["label"] == source
-        off = label.astype(float) - (drawn["source"] == source)
-        error = max(off.var(ddof=0), 1 / len(off))
-        half = TWO_SIDED * np.sqrt(rule * (1 - rule) / len(part) + error / len(off))
-        mean = rule + off.mean()
-        bounds = np.clip([mean - half, mean + half], 0, 1)
-        rows.append((model, source, rule, label.mean(), mean, *bounds, len(part), len(off)))
-    names = ["model", "source", "rule", "labelled", "mean", "low", "high", "n", "n_labelled"]
-    return pd.DataFrame(rows, columns=names)
+    low, high = binomial_interval(table["exceptions"], table["n"])
+    table = table.assign(share=table["exceptions"] / table["n"], low=low, high=high)
+    columns = ["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]
+    return table[columns]
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:

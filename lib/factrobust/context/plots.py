@@ -2,6 +2,8 @@
 says. Memory is orange and the context blue in every figure, which all colour-blind readers tell
 apart."""
 
+from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,28 +19,43 @@ SOURCES = {  # from left to right in a bar; no colours of the embedded models
     "none": Look("#D6D6D6", "D", style.LINES[3]),
     "contextual": Look(style.SKY, "s", style.LINES[1]),
 }
-FACTS = {
-    "all": "all facts",
-    "known": "right without context",
-    "unknown": "not right without context",
+ABOUT = {  # whom a sentence of the copy meter is about
+    "subject": Look(style.SKY, "s"),
+    "neighbour": Look("#7F7FB0", "^"),
+    "nonsense": Look(style.ORANGE, "o"),
 }
-FACTORS = {  # of context.facts.DOSE, as rows
-    "likely": "a likelier rival, not an unlikelier",
-    "repeated": "said three times, not once",
-    "attributed": "attributed, not bare",
-}
-MEASURES = {
-    "gap": "gap: how much likelier the right answer\nis than the one stated (nats)",
-    "log_p0": "weakness of the memory\n(log P0, nats a token)",
-}
-PASSAGES = ("true", "false", "negated", "missing", "retrieved")
+PASSAGES = ("true", "false", "negated", "missing")
 CAUSES = {  # from left to right in a bar: a cause has the colour of the source that it is
     "memory": SOURCES["parametric"].colour,
-    "both": "#7F7FB0",
-    "neither": SOURCES["other"].colour,
     "none": SOURCES["none"].colour,
+    "moved": "#BDBDBD",
+    "half": SOURCES["other"].colour,
+    "slots": "#B5D9F0",
+    "both": "#7F7FB0",
     "context": SOURCES["contextual"].colour,
 }
+
+
+TICKS = (1, 1.5, 2, 3, 5, 10)  # of perplexities
+# The boxes of figure 3, and the arrows between them.
+PLACES = {
+    "question": (0.45, 1.7),
+    "parametric": (1.5, 1.7),
+    "another": (0.45, 0.9),
+    "counterfactual": (1.5, 0.9),
+    "context": (0.45, 0.1),
+    "contextual": (1.5, 0.1),
+    "source": (2.6, 0.9),
+}
+ARROWS = [
+    ("question", "parametric"),
+    ("another", "counterfactual"),
+    ("context", "contextual"),
+    ("counterfactual", "context"),
+    ("parametric", "source"),
+    ("counterfactual", "source"),
+    ("contextual", "source"),
+]
 
 
 def source_shares(table: pd.DataFrame) -> Figure:
@@ -70,39 +87,59 @@ def causes(table: pd.DataFrame) -> Figure:
     )[0]  # fmt: skip
 
 
-def expected(held: pd.DataFrame) -> Figure:
-    """The share of answers from the context in each kind of passage, and the one that probabilities
-    expect, a panel a model. `held` of `context.attribution.strata`."""
-    guess = held.assign(mean=held["expected"], low=np.nan, high=np.nan, share="expected")
-    table = pd.concat([held.assign(share="seen"), guess], ignore_index=True)
-    rows = style.in_order(held["context"], PASSAGES)
-    form: dict[str, Any] = {"panel": "model", "by": "share", "shares": "x", "width": DOUBLE}
-    return blocks.forest(table, "context", rows, xlabel="share from the context", **form)[0]
-
-
-def right_by_context(table: pd.DataFrame) -> Figure:
-    """Share of right answers by the kind of context, a row a kind, models side by side. `table`:
-    intervals by model, context and facts ("all"; "known" or "unknown" without context), a panel
-    each."""
-    table = table.sort_values("facts", kind="stable")
-    return blocks.forest(
-        table.assign(facts=table["facts"].map(FACTS)), "context", panel="facts", what="facts",
-        shares="x", xlabel="share of right answers",
-    )[0]  # fmt: skip
-
-
-def followed_by_memory(bins: pd.DataFrame) -> Figure:
-    """The share of answers that follow a false context against how strong the memory is. `bins` of
-    `context.following.binned`, a panel a measure."""
-    looks = blocks.looks_of(bins["model"])
-    fig, panels = blocks.panels(
-        bins, "measure", labels=("", "follow the context"), sharex=False, shares="y", width=DOUBLE
+def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
+    """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
+    and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
+    form: dict[str, Any] = {"panel": "model", "by": "about", "looks": ABOUT, "width": DOUBLE}
+    fig, panels = blocks.forest(
+        table, "sentence", rows, xlabel="share followed", shares="x", **form
     )
+    for axis, _ in panels:
+        axis.set_xlim(-0.03, 1.03)
+        axis.set_ylabel("")
+    return fig
+
+
+def boxes(table: pd.DataFrame, column: str) -> Figure:
+    """Figures 8 to 10: the distribution of P4, a panel a model and a box each value of `column`. `table` of
+    `context.metrics.perplexity_table`. A box holds the middle half, its line is the median, whiskers hold
+    the middle nine tenths (a paper prints none). Perplexity is on a logarithmic scale."""
+    rows = style.ordered(table[column])
+    height = 0.8 + 0.2 * len(rows)
+    fig, panels = blocks.panels(table, "model", labels=("P4", ""), width=DOUBLE, height=height)
+    ends = {"q1": "25%", "med": "50%", "q3": "75%", "whislo": "5%", "whishi": "95%"}
     for axis, part in panels:
-        measure = part["measure"].iloc[0]
-        axis.set(title="", xlabel=MEASURES.get(measure, style.name(measure)))
-        blocks.dots(axis, part, part["x"], looks, elinewidth=None)
-    return blocks.legend(fig, blocks.keys(looks))
+        part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
+        stats = [
+            {name: row[end] for name, end in ends.items()} | {"fliers": []}
+            for row in part.to_dict("records")
+        ]
+        places = part[column].map(rows.index)
+        axis.bxp(stats, positions=places.tolist(), orientation="horizontal", widths=0.6)
+        axis.set_xscale("log")
+        axis.set_xticks(TICKS, map(str, TICKS))
+        axis.minorticks_off()
+        axis.set_yticks(range(len(rows)), [blocks.called(column, row) for row in rows])
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+    return fig
+
+
+def steps(texts: Mapping[str, str]) -> Figure:
+    """Figure 3: how two answers are made and compared. `texts` has what stands in each of the boxes PLACES."""
+    fig, axes = style.grid(1, 1, DOUBLE, 2.6)
+    axis = axes.flat[0]
+    axis.set(xlim=(0, 3), ylim=(-0.2, 2))
+    axis.axis("off")
+    form: dict[str, Any] = {"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour}
+    boxes = {}
+    for name, (x, y) in PLACES.items():
+        words = fill(texts[name], 30)
+        drawn = axis.text(x, y, words, ha="center", va="center", bbox=form, fontsize="small")
+        boxes[name] = drawn.get_bbox_patch()
+    for one, other in ARROWS:
+        ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}
+        axis.annotate("", PLACES[other], PLACES[one], arrowprops={"arrowstyle": "->"} | ends)
+    return fig
 
 
 def worked_example(tokens: pd.DataFrame) -> Figure:
@@ -120,16 +157,4 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
     fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
-    return fig
-
-
-def by_row(
-    table: pd.DataFrame, column: str, xlabel: str, *, xlim: Any = None, **options: Any
-) -> Figure:
-    """Figures 6 to 10, and effects of FACTORS: a row each value of a column, models side by side.
-    `table`: intervals by model and the column (missing where a paper prints none); `xlim` are the ends
-    of the axis, `options` those of `blocks.forest`."""
-    options |= {"width": DOUBLE, "legend_n": True}
-    fig, [(axis, _)] = blocks.forest(table, column, xlabel=xlabel, **options)
-    axis.set_xlim(xlim)
     return fig

@@ -117,8 +117,6 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
         tokens_parametric=memory["tokens"],
         logprobs_p0=memory["logprobs"],
         logprobs_p4=contextual["logprobs"],
-        first=memory["first"],
-        first_context=contextual["first"],
     )
 
 
@@ -179,29 +177,13 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     return drawn
 
 
-def gaps(
-    model: Model, questions: pd.DataFrame, rivals: Sequence[Sequence[str]]
-) -> list[list[tuple[str, float]]]:
-    """The rivals of each question with their gaps, the likeliest first: log P of the likeliest accepted
-    answer without a context minus that of the rival, in nats, summed over tokens."""
-    prompts = context_prompts(model, questions)
-    sides = [*zip(prompts, questions["answers"], strict=True), *zip(prompts, rivals, strict=True)]
-    values = iter(score_once(model, [(prompt, f" {x}") for prompt, texts in sides for x in texts]))
-    sums = [[sum(next(values)) for _ in texts] for _, texts in sides]
-    each = zip(rivals, map(max, sums[: len(prompts)]), sums[len(prompts) :], strict=True)
-    return [sorted(((r, top - x) for r, x in zip(names, values, strict=True)), key=lambda pair: pair[1])
-            for names, top, values in each]  # fmt: skip
-
-
-def ask_known(
-    model: Model, questions: pd.DataFrame, contexts: pd.DataFrame, *, perplexities: bool = True
-) -> pd.DataFrame:
+def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
     Returns the columns of `ask`, with what the context states as counterfactual, and those of
     `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
-    are of the parametric answer alone. Without `perplexities` nothing is scored but P0 and P4.
+    are of the parametric answer alone.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
@@ -210,28 +192,34 @@ def ask_known(
         texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
         stated = [tuple(ids) if text == x else x for x, text, ids in texts]
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    asked = scored(model, p, contextual, stated) if perplexities else _responses(p, contextual)
+    asked = scored(model, p, contextual, stated)
     return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
 def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
-    """Ask the questions of `passages` (`context.passages`) without a passage, with it, and with its
-    answers exchanged twice, a row a passage.
+    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its slots'
+    answers exchanged twice, and with another answer exchanged, a row a passage.
 
     Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
     logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not asked)
-    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages).
+    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and text_placebo (to the
+    passage itself, where it has no placebo).
     """
     rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
-    memory, columns = greedy(model, rows), ["sentence", "swap_1", "swap_2"]
+    memory, columns = greedy(model, rows), ["sentence", "swap_1", "swap_2", "placebo"]
     # All at once: passages that begin alike share their computation.
-    texts = [text for column in columns for text in passages[column]]
+    placebos = passages["placebo"].where(passages["placebo"] != "", passages["sentence"])
+    asked = passages.assign(placebo=placebos)
+    texts = [text for column in columns for text in asked[column]]
     every = greedy(model, pd.concat([rows] * len(columns)), texts)
-    given, *others = (every[i * len(rows) :][: len(rows)].reset_index(drop=True) for i in range(3))
+    n = len(rows)
+    given, *others = (every[i * n :][:n].reset_index(drop=True) for i in range(len(columns)))
     pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
     p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
     table = _responses(memory, given).assign(logprobs_p1=p1)
-    swaps = {f"text_{i}": other["text"] for i, other in enumerate(others, 1)}
+    swaps = dict(
+        zip(("text_1", "text_2", "text_placebo"), (x["text"] for x in others), strict=True)
+    )
     return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 
 

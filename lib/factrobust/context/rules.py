@@ -1,8 +1,8 @@
 """Where does an answer come from: the model's memory, the context, or neither (thesis, 3.2.2, 5.3)?
 
-Three rules compare the parametric answer, the counterfactual and the answer given with a context:
-`published_source` is the thesis's code (listing 5), `text_source` its text, `decide` ours, which
-compares what answers name (`named`). `verdicts` holds them against hand labels.
+Two rules compare the parametric answer, the counterfactual and the answer given with a context:
+`published_source` is the thesis's code (listing 5), `decide` is ours, which compares what answers name
+(`named`). Whether a text says an answer is told by `right` in all rooms.
 
 The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5 and 7
 by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12 months").
@@ -10,15 +10,13 @@ Kind 6 needs the right answers. Names are not translated, units not converted.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import pandas as pd
 import yaml
 
 from factrobust.paths import DATA, noted
-from factrobust.tables import stacked
 from factrobust.text import contains, exact_match, normalise
 
 # Lists of English words, each as it stands in the file.
@@ -29,6 +27,7 @@ _FUNCTION, _GENERIC, _NAMESAKES, _ENDINGS, _UNITS = (
     for name in ("function", "generic", "namesakes", "endings", "units")
 )
 _MONTHS = {m[:3]: m for m in WORDS["months"].split()}
+MONTHS = [month.capitalize() for month in _MONTHS.values()]
 _PART = re.compile(r"[,;:(\[]|\b(?:which|who|whose|but|where)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"((?:minus)?\d[\d.]*)(?:st|nd|rd|th|s)?")
 NEGATION = re.compile(
@@ -53,40 +52,6 @@ def published_source(parametric: str, counterfactual: str, answer: str) -> str:
     if a.startswith(p) or p.startswith(a):
         return "parametric"
     return "contextual" if a.startswith(c) or c.startswith(a) else "other"
-
-
-def text_source(parametric: str, counterfactual: str, answer: str) -> str:
-    """Source by the thesis's text (3.2.2): what follows a full stop, punctuation and stop words are
-    removed; equal is whose words are a subsequence of the other's. Ours: stop words are `function`
-    of data/words.yaml, case does not count, and the parametric answer comes first."""
-
-    def left(text: str) -> list[str]:
-        words = re.sub(r"[^\w\s]|_", "", text.partition(".")[0].lower()).split()
-        return [word for word in words if word not in _FUNCTION]
-
-    def within(one: list[str], other: list[str]) -> bool:
-        short, long = sorted((one, other), key=len)
-        rest = iter(long)
-        return all(word in rest for word in short)
-
-    a, p, c = map(left, (answer, parametric, counterfactual))
-    return "parametric" if within(a, p) else "contextual" if within(a, c) else "other"
-
-
-SourceRule = Callable[[str, str, str], str]
-RULES: Mapping[str, SourceRule] = {
-    "code": published_source, "text": text_source, "ours": lambda *texts: decide(*texts).source,
-}  # fmt: skip
-
-
-def verdicts(labels: pd.DataFrame, rules: Mapping[str, SourceRule] = RULES) -> pd.DataFrame:
-    """What each rule says of labelled answers (`load_labels("context")`): the columns of `labels`,
-    rule, verdict, right (the verdict is the label, or "other" where nothing is said)."""
-    texts = labels[["parametric", "counterfactual", "answer"]].to_numpy()
-    verdicts = {name: [of(*row) for row in texts] for name, of in rules.items()}
-    table = stacked({name: labels.assign(verdict=v) for name, v in verdicts.items()}, "rule")
-    nothing = (table["label"] == "none") & (table["verdict"] == "other")
-    return table.assign(right=(table["verdict"] == table["label"]) | nothing)
 
 
 class Named(NamedTuple):
@@ -279,39 +244,34 @@ def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None
 
 
 Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each of two exchanges
+CAUSES = ("context", "both", "slots", "half", "moved", "memory", "none")
 
 
 def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
-    """Where an answer comes from, by what happens if the context's answers are exchanged.
+    """What an answer follows if the context's answers are exchanged: one of CAUSES.
 
     `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after each
-    exchange. The answer *follows* if it states a slot's answer, and each of `swapped` one of those that
-    stand there then (of the same slot or not: a model may take another sentence). "context": it follows;
-    "both": it follows, and memory says the same; "memory": it stays the same throughout and is what
-    memory says; "neither": all else; "none": it says nothing.
+    exchange. It follows a slot if it says (`right`) what stands there, before and after both exchanges.
+
+    "context": it follows a slot; "both": it does, and memory says the same; "slots": it says each time
+    what stands in some slot, but not in one and the same; "half": it does after one exchange alone;
+    "memory": it never changes, and memory says the same; "moved": all else, such as an answer that
+    memory does not give, and no slot holds: decoding is greedy, so the context moved it; "none": it says
+    nothing.
     """
     if degeneracy(answer):
         return "none"
     texts = (answer, *swapped)
-    if all(any(right(text, slot[i]) for slot in slots) for i, text in enumerate(texts)):
-        return "both" if same_answer(memory, answer) or right(memory, [answer]) else "context"
-    stays = all(same_answer(answer, text) for text in (memory, *swapped))
-    return "memory" if stays else "neither"
-
-
-def states(context: str, answer: str) -> bool:
-    """Whether a context holds an answer: the words of its first part side by side, in any order, and
-    with at most one other between them. A denied answer counts, since models repeat it (4.5)."""
-    some, words = named(answer).first, named(context).words
-    side = len(some) + 1
-    near = any(within(some, words[i : i + side]) for i in range(max(len(words) - side, 0) + 1))
-    return not degeneracy(answer) and (near or contains(context, [answer]))
-
-
-def coverage(context: str, answer: str) -> float:
-    """The share of an answer's words that stand in a context; 0 for an answer without words."""
-    words = named(answer).words
-    return sum(within([w], named(context).words) for w in words) / max(len(words), 1)
+    said = [[right(text, slot[i]) for i, text in enumerate(texts)] for slot in slots]
+    if any(map(all, said)):
+        agrees = same_answer(memory, answer) or right(memory, [answer])
+        return "both" if agrees else "context"
+    if all(same_answer(answer, text) for text in (memory, *swapped)):
+        return "memory"
+    first, *others = (any(of_text) for of_text in zip(*said, strict=True)) if said else (False,)
+    if not first or not any(others):
+        return "moved"
+    return "slots" if all(others) else "half"
 
 
 def _denied(text: str) -> tuple[str, ...]:

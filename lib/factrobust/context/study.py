@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from factrobust import schemas, study
-from factrobust.context import attribution, facts, following, metrics, probe, rules
+from factrobust import draws, schemas, study
+from factrobust.context import attribution, facts, meter, metrics, probe, rules
 from factrobust.datasets import named
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
-from factrobust.models.sentences import Entailment
 
 
 class _Marked(study.Study):
@@ -48,6 +47,8 @@ class Study(_Marked):
     """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
     (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`, stand
     beside. `seed` draws objects and counterfactuals."""
+
+    cluster = "base_id"
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ def _drawn(pool: pd.DataFrame, data: str, n: int, seed: int) -> pd.DataFrame:
 
 class KnownContexts(_Marked):
     """Part 4: `n_facts` facts of `data` with true, false and irrelevant contexts, or the kinds in
-    `contexts`. `n_asked` facts are asked for those that are `known`. `seed` draws facts and contexts."""
+    `contexts`. `seed` draws facts and contexts."""
 
     def __init__(
         self,
@@ -100,7 +101,6 @@ class KnownContexts(_Marked):
         models: Sequence[study.ModelName] = (),
         data: str,
         n_facts: int,
-        n_asked: int | None = None,
         contexts: Sequence[str] | None = None,
         seed: int,
         n_boot: int | None = None,
@@ -110,7 +110,6 @@ class KnownContexts(_Marked):
         own = {
             "data": data,
             "n_facts": n_facts,
-            "n_asked": n_asked,
             "contexts": contexts,
             "seed": seed,
             "n_boot": n_boot,
@@ -127,52 +126,26 @@ class KnownContexts(_Marked):
         )
         self._mark()
 
-    @cached_property
-    def known(self) -> pd.DataFrame:
-        """Of `n_asked` facts those that a model answers rightly, with their `rivals` (`probe.gaps`) and
-        the `margin` (nats), the gap of the likeliest: model, question_id, popularity, prefix."""
-        data, seed = self.parameter("data"), self.parameter("seed")
-        asked = _drawn(self.pool, data, self.parameter("n_asked"), seed)
 
-        def ask(model: Model) -> pd.DataFrame:
-            texts = probe.greedy(model, asked)["text"]
-            known = asked[list(map(rules.right, texts, asked["answers"]))]
-            ranked = probe.gaps(model, known, facts.rivals(known, self.pool))
-            table = known[["question_id", "popularity", "prefix"]].assign(model=model.name)
-            ranks = pd.Series(ranked, table.index, dtype=object)
-            return table.assign(rivals=ranks, margin=[pairs[0][1] for pairs in ranked])
+class Meter(study.Study):
+    """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts` of those
+    that a model knows behind the sentences of `meter.contexts` that have these `modes`. `seed` draws facts
+    and sentences.
 
-        return self.concat_over_models(ask)
+    Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to the
+    sentences, a row each, as `meter.marked` has them.
+    """
 
-    @cached_property
-    def dosed(self) -> pd.DataFrame:
-        """The facts `known` by `context.following.MARGIN`, each with two false contexts of varied dose
-        (`facts.dosed_contexts`), marked."""
-        sure = self.known[self.known["margin"] >= following.MARGIN]
-
-        def ask(model: Model) -> pd.DataFrame:
-            own = sure[sure["model"] == model.name]
-            contexts = facts.dosed_contexts(own, seed=self.parameter("seed"))
-            return probe.ask_known(model, self.pool, contexts, perplexities=False)
-
-        about = sure[["model", "question_id", "popularity"]]
-        answered = metrics.measured(self.concat_over_models(ask)).merge(about)
-        return following.followed(metrics.mark_sources(answered, self.pool))
-
-
-class Passages(_Marked):
-    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the
-    same with their answers exchanged. `cases` are the marked answers with their cause
-    (`attribution.caused`), and whether `nli_model`, if there is one, says that the passage entails them.
-    `seed` draws facts and passages."""
+    unit, cluster = "question_id", "base_id"
 
     def __init__(
         self,
         *,
         models: Sequence[study.ModelName] = (),
         data: str,
+        n_asked: int,
         n_facts: int,
-        nli_model: str | None = None,
+        modes: Sequence[str] = meter.MODES,
         seed: int,
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
@@ -180,15 +153,82 @@ class Passages(_Marked):
     ) -> None:
         own = {
             "data": data,
+            "n_asked": n_asked,
             "n_facts": n_facts,
-            "nli_model": nli_model,
+            "modes": modes,
             "seed": seed,
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
         super().__init__(models=models, parameters=parameters, records=records)
         self.pool = facts.facts_as_questions(_known(data))
+        drawn = _drawn(self.pool, data, n_asked, seed)
+        templates = meter.load_sentences()
+        self.facts = drawn[drawn["base_id"].isin([relation for relation, *_ in templates])]
+        every = meter.contexts(self.facts, self.pool, templates, seed=seed)
+        self.contexts = every[every["mode"].isin(modes)]
+        self.memory = self.concat_over_models(self._remembered)
+        self.answers = self.concat_over_models(self._answered)
+        if self.models:
+            known = self.answers.groupby("model", sort=False)["question_id"].nunique().to_dict()
+            print(f"{len(self.facts)} facts asked; known, and asked behind sentences: {known}")
+
+    def _remembered(self, model: Model) -> pd.DataFrame:
+        """The answers without a context."""
+        given = probe.greedy(model, self.facts, scored=False)
+        pairs = zip(given["text"], self.facts["answers"], strict=True)
+        return given.assign(right=[float(rules.right(*pair)) for pair in pairs])
+
+    def _answered(self, model: Model) -> pd.DataFrame:
+        """The answers to all sentences about the first known facts by lot."""
+        of_model = self.memory["model"] == model.name
+        known = self.memory[of_model & (self.memory["right"] == 1)]
+        place = draws.ranks(known["question_id"], known["model"], self.parameter("seed"))
+        names = known.loc[place < self.parameter("n_facts"), "question_id"]
+        return self.behind(model, self.contexts[self.contexts["question_id"].isin(names)])
+
+    @cached_property
+    def grounded(self) -> pd.DataFrame:
+        """The answers behind the false sentence about the subject, in the question's words, of all facts
+        asked; with `known`, 1 or 0."""
+        said = "mode == 'asserted' and about == 'subject' and words == 'question'"
+        false = self.contexts.query(said)
+        rows = self.concat_over_models(lambda model: self.behind(model, false))
+        known = self.memory[["model", "question_id", "right"]].rename(columns={"right": "known"})
+        return rows.merge(known, on=["model", "question_id"])
+
+    def behind(self, model: Model, sentences: pd.DataFrame) -> pd.DataFrame:
+        """A model's answers behind some of the `contexts`, marked."""
+        asked = self.facts.set_index("question_id", drop=False).loc[sentences["question_id"]]
+        given = probe.greedy(model, asked, sentences["sentence"].tolist(), scored=False)
+        about = sentences.drop(columns="question_id").reset_index(drop=True)
+        return meter.marked(given.join(about), self.facts)
+
+
+class Passages(_Marked):
+    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the
+    same with answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`).
+    `seed` draws facts and passages."""
+
+    cluster = "base_id"
+
+    def __init__(
+        self,
+        *,
+        models: Sequence[study.ModelName] = (),
+        data: str,
+        n_facts: int,
+        seed: int,
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        own = {"data": data, "n_facts": n_facts, "seed": seed, "n_boot": n_boot}
+        parameters = own | dict(other_parameters or {})
+        super().__init__(models=models, parameters=parameters, records=records)
+        self.pool = facts.facts_as_questions(_known(data))
         self.questions = _drawn(self.pool, data, n_facts, seed)
+        self.facts = self.questions
         self.passages = facts.passages(self.questions, self.pool, seed=seed)
         found = self.concat_over_models(
             lambda model: probe.swapped(model, self.questions, self.passages)
@@ -198,11 +238,4 @@ class Passages(_Marked):
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        cases = attribution.caused(self.marked)
-        if not (name := self.parameters.get("nli_model")):
-            return cases
-        prefixes = self.questions.set_index("question_id")["prefix"].loc[cases["question_id"]]
-        said = prefixes.to_numpy() + " " + cases["contextual"]
-        nli = Entailment(name, self.records)
-        self.others = [nli]
-        return cases.assign(entailed=nli.probability(zip(cases["sentence"], said, strict=True)))
+        return attribution.caused(self.marked)

@@ -1,0 +1,172 @@
+"""A copy meter: does a model read a sentence, or repeat a string that stands before the question?
+
+A known fact is asked behind sentences that differ in one thing each. They state a false answer in the
+question's words or in others; the answer stands last or first; it is asserted or denied; and the
+sentence is about the subject, about a neighbour of the relation whose answer it is, or says nothing at
+all, since its words of meaning are none ("The blorp of Kenya is Lima"). The last is the placebo:
+
+    copying = following of the nonsense twin        reading = following minus copying
+
+An answer follows if it says what the sentence states (`rules.right`). Beside these stand true sentences,
+and a filler: as many words about the subject, and no answer.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import product
+
+import pandas as pd
+
+from factrobust import draws, tables
+from factrobust.context import facts, rules
+from factrobust.paths import DATA, noted
+from factrobust.statistics import Array, ratio_of_sums
+
+SENTENCES = DATA / "context" / "meter.csv"
+WORDS = ("question", "other")
+PLACES = ("last", "first")
+ABOUT = ("subject", "neighbour", "nonsense")
+MODES = ("asserted", "denied", "true", "filler")
+FACTORS = ["words", "place", "mode", "about"]
+MARKED = re.compile(r"<([^|>]*)\|([^|>]*)>")  # <capital|blorp>: a word of meaning, and its nonsense
+FILLER = {  # by the number of words after the subject
+    1: "matters",
+    2: "is mentioned",
+    3: "is mentioned here",
+    4: "is mentioned here again",
+    5: "is mentioned here once again",
+    6: "is mentioned here once again today",
+    7: "is mentioned in this text once again",
+    8: "is mentioned in this short text once again",
+    9: "is mentioned in this short text once again today",
+    10: "is mentioned here and then again in this short text",
+    11: "is mentioned here and then once again in this short text",
+    12: "is mentioned here and then once again in this rather short text",
+}
+Templates = Mapping[tuple[str, str, str], str]  # by relation, words and place
+
+
+def load_sentences() -> Templates:
+    """The sentences of data/context/meter.csv, with {subject}, {object} and <word|nonsense>."""
+    table = tables.read_csv(noted(SENTENCES))
+    keys = table[["relation", "words", "place"]].itertuples(index=False, name=None)
+    return dict(zip(keys, table["sentence"], strict=True))
+
+
+def written(
+    template: str, subject: str, answer: str, *, nonsense: bool = False, denied: bool = False
+) -> str:
+    """A sentence with its subject and answer, a capital letter, and no full stop."""
+    text = MARKED.sub(r"\2" if nonsense else r"\1", template)
+    if denied and not text.startswith("{"):  # a name keeps its capital
+        text = text[:1].lower() + text[1:]
+    text = text.replace("{subject}", subject).replace("{object}", answer)
+    return facts.DENIED + text if denied else text[:1].upper() + text[1:]
+
+
+def filler(sentence: str, subject: str) -> str:
+    """As many words as a sentence about a subject has, without an answer."""
+    n = len(sentence.split()) - len(subject.split())
+    text = f"{subject} {FILLER[min(max(n, 1), max(FILLER))]}"
+    return text[:1].upper() + text[1:]
+
+
+def contexts(
+    questions: pd.DataFrame, pool: pd.DataFrame, templates: Templates, *, seed: int = 0
+) -> pd.DataFrame:
+    """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the answer in
+    it; in "filler" the false answer, which is not there), names (its accepted spellings).
+
+    Each question has both WORDS. A lot draws the place of the answer in each of them, among those that
+    its relation has `templates` for, so that all other factors are compared at one place. The false answer is
+    that of another fact of the relation in the `pool`, the first by lot of which neither accepts the
+    other's answer. Questions whose relation has no sentence are left out. ValueError if all are.
+    """
+    alike = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
+    rows = []
+    for question in questions.to_dict("records"):
+        name, relation, subject = (question[x] for x in ("question_id", "base_id", "object"))
+        if (relation, "question", "last") not in templates:
+            continue
+        other = facts.another(question, alike[relation], seed)
+        true, false = question["answers"], other["answers"]
+        for words in WORDS:
+            places = [place for place in PLACES if (relation, words, place) in templates]
+            place = places[draws.hash48(seed, name, words, "place") % len(places)]
+            text = templates[relation, words, place]
+            told = {
+                "subject": (subject, False),
+                "neighbour": (other["object"], False),
+                "nonsense": (subject, True),
+            }
+            cell = (name, words, place)
+            for (about, (whom, blank)), mode in product(told.items(), MODES[:2]):
+                form = {"nonsense": blank, "denied": mode == "denied"}
+                sentence = written(text, whom, false[0], **form)
+                rows.append((*cell, mode, about, sentence, false[0], false))
+            right = written(text, subject, true[0])
+            rows.append((*cell, "true", "subject", right, true[0], true))
+            empty = filler(written(text, subject, false[0]), subject)
+            rows.append((*cell, "filler", "subject", empty, false[0], false))
+    if not rows and len(questions):
+        raise ValueError(
+            f"none of these relations has a sentence in {SENTENCES}; write some there for "
+            f"{questions['base_id'].iloc[0]!r}, in the question's words and in others"
+        )
+    columns = ["question_id", *FACTORS, "sentence", "stated", "names"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+    """Answers to `contexts` with what they say, 1 or 0: followed (what the sentence states) and right
+    (an answer of the question)."""
+    accepted = questions.set_index("question_id")["answers"].loc[answers["question_id"]]
+    follows = map(rules.right, answers["text"], answers["names"])
+    rights = map(rules.right, answers["text"], accepted)
+    return answers.assign(
+        followed=list(map(float, follows)),
+        right=list(map(float, rights)),
+    )
+
+
+def split(rows: pd.DataFrame) -> pd.DataFrame:
+    """What following is made of, a row a model, fact, words and mode of `marked` rows that state a false
+    answer: following (of the sentence about the subject), copying (of its nonsense twin), reading (their
+    difference), and neighbour (of the sentence about a neighbour)."""
+    false = rows[rows["mode"].isin(["asserted", "denied"])]
+    keys = ["model", "question_id", "base_id", "words", "place", "mode"]
+    wide = false.pivot(index=keys, columns="about", values="followed").reset_index()
+    wide = wide.rename(columns={"subject": "following", "nonsense": "copying"})
+    wide["reading"] = wide["following"] - wide["copying"]
+    return wide.rename_axis(columns=None)
+
+
+def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
+    """The `marked` rows that one change of a false sentence is told by, a row an answer and `change`, with
+    `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the answer first; denied,
+    of the question's words alone; that denial against an assertion in other words; about a neighbour;
+    nonsense."""
+    subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
+    plain, said = rows[subject & asserted], rows[asserted]
+    by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]
+    by_mode = by_mode[by_mode["words"] == "question"]
+    denied = subject & (rows["mode"] == "denied") & (rows["words"] == "question")
+    other = subject & asserted & (rows["words"] == "other")
+    against = rows[denied | other]
+    parts = {
+        "in other words": plain.assign(on=plain["words"] == "other"),
+        "the answer first": plain.assign(on=plain["place"] == "first"),
+        "denied": by_mode.assign(on=by_mode["mode"] == "denied"),
+        "denied, against other words": against.assign(on=against["mode"] == "denied"),
+    }
+    for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
+        pair = said[said["about"].isin(["subject", about])]
+        parts[change] = pair.assign(on=pair["about"] == about)
+    return tables.stacked(parts, "change").astype({"on": float})
+
+
+def difference(weights: Array, values: Array, on: Array) -> Array:
+    """The mean of `values` [row] where `on` is 1, minus that where it is 0, in each resample."""
+    without = 1 - on
+    changed = ratio_of_sums(weights, values * on, on)
+    return changed - ratio_of_sums(weights, values * without, without)
