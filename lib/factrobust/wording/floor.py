@@ -101,7 +101,7 @@ def worst_to_best(marked: pd.DataFrame, *, splits: int = SPLITS, seed: int = 0) 
     return pd.DataFrame(rows, columns=["model", "prompt_format", "relation", "gap", "n"])
 
 
-def _gap(right: Array, order: Array) -> float:
+def _gap(right: Array, order: np.ndarray) -> float:
     """The best wording less the worst, of a table [fact, wording]: chosen on the first half of an order
     of the facts and measured on the second, and the other way round."""
     half = len(order) // 2
