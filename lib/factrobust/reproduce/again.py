@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from factrobust.models.damage import Damage, apply
 from factrobust.models.interface import Job, Model, ModelError, to_record
 from factrobust.models.load import FILE, load_model, read_settings
 from factrobust.models.records import (
@@ -30,7 +31,6 @@ from factrobust.models.records import (
     read_index,
 )
 from factrobust.models.sentences import MINILM, Encoder
-from factrobust.together.damage import Damage, apply
 
 # Another kind of processor adds the same numbers in another order. With all answers asked again on
 # one without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by
@@ -136,7 +136,8 @@ def load(fingerprint: str) -> Model | Encoder:
     it cannot be had here."""
     if fingerprint == Encoder().fingerprint:
         return Encoder()
-    identity, dtype, *changed = fingerprint.split()
+    plain = fingerprint.removesuffix(" again")  # asked once more: the same model
+    identity, dtype, *changed = plain.split()
     name = names_of_models().get(identity)
     if name is None:
         raise ModelError(f"no model in data/models.csv has the fingerprint {fingerprint}")
@@ -146,7 +147,7 @@ def load(fingerprint: str) -> Model | Encoder:
         damage = Damage(way, float(dose), int(rest[1]) if rest else 0)
         change = damage.label, partial(apply, damage=damage)
     model = load_model(name, dtype=dtype, change=change)
-    if model.fingerprint != fingerprint:
+    if model.fingerprint != plain:
         raise ModelError(f"{name} is {model.fingerprint} here, and was {fingerprint}")
     return model
 
