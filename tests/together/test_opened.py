@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from factrobust.models.damage import Damage
 from factrobust.models.interface import Model, ModelError
 from factrobust.together import opened as names
-from factrobust.together.damage import Damage
 
 
 class Still(Model):

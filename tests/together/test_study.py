@@ -1,8 +1,8 @@
 """A study of part 6, with a grown model of which asking costs little."""
 
 from factrobust import paths
+from factrobust.models.damage import Damage
 from factrobust.together import Study, metrics
-from factrobust.together.damage import Damage
 
 GIVEN = {
     "models": ["world-s"], "data": "world", "n_questions": 60, "n_dated": 0, "n_known": 12,

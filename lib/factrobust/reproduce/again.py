@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from factrobust.models.damage import Damage, apply
 from factrobust.models.interface import Job, Model, ModelError, to_record
 from factrobust.models.load import FILE, load_model, read_settings
 from factrobust.models.records import (
@@ -30,7 +31,6 @@ from factrobust.models.records import (
     read_index,
 )
 from factrobust.models.sentences import MINILM, Encoder
-from factrobust.together.damage import Damage, apply
 
 # Another kind of processor adds the same numbers in another order. With all answers asked again on
 # one without AVX-512, log-probabilities moved by at most 0.0018 (sums over 20 tokens) and curves by

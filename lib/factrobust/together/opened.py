@@ -1,7 +1,7 @@
 """A model by the name that a person types for a card or a comparison, and the prompt it is asked in.
 
 A name is that of data/models.csv, a folder, a .gguf file, a hub id, or "URL NAME" of a server.
-"NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`together.damage`).
+"NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`models.damage`).
 """
 
 import copy
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust import load_model
+from factrobust.models.damage import Damage, damaged
 from factrobust.models.endpoint import named_endpoint
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import RecordsError, open_records
 from factrobust.tables import FactsError
-from factrobust.together.damage import Damage, damaged
 
 CHANGED = re.compile(r"(.+)~(\w+) (\d*\.?\d+)", re.DOTALL)
 

@@ -11,12 +11,12 @@ from factrobust.datasets.named import load_named
 from factrobust.decoding import probe
 from factrobust.decoding.metrics import mark_samples
 from factrobust.models import sentences
+from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
 from factrobust.tables import stacked
 from factrobust.time import metrics as timed
 from factrobust.together import metrics, shaken, spine
-from factrobust.together.damage import Damage, damaged
 from factrobust.wording import probe as paraphrased
 
 HOT = 0.9  # the share of samples from which on a fact holds in heat

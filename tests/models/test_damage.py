@@ -4,8 +4,8 @@ import pytest
 import torch
 import transformers as hf
 
+from factrobust.models.damage import GROUP, Damage, apply, matrices
 from factrobust.models.interface import ModelError
-from factrobust.together.damage import GROUP, Damage, apply, matrices
 
 WEIGHTS = torch.tensor([[0.1, -0.7, 0.34, 0.0] + [0.0] * (GROUP - 4)])
 
