@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "answers", "card", "diff", "ground", "load_model"]
+__all__ = ["__version__", "answers", "card", "flips", "ground", "load_model"]
 WHERE = {
     "answers": "factrobust.together.answers",
     "card": "factrobust.together.card",
-    "diff": "factrobust.together.compare",
+    "flips": "factrobust.together.flips",
     "ground": "factrobust.context.grounding",
     "load_model": "factrobust.models.load",
 }
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from factrobust.models.load import load_model
     from factrobust.together.answers import answers
     from factrobust.together.card import card
-    from factrobust.together.compare import diff
+    from factrobust.together.flips import flips
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,7 @@ class Damage(NamedTuple):
         return f"{self.way} {self.dose:g}" + (f" draw {self.seed}" if self.way == "noise" else "")
 
 
-def damaged(name: str, damage: Damage) -> Model:
+def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
     """The model of that name with other weights, which answers from the records where it can.
     ModelError for a way or a dose that there is not, and for an endpoint."""
     low, high = LIMITS.get(damage.way, (1.0, 0.0))
@@ -45,7 +45,7 @@ def damaged(name: str, damage: Damage) -> Model:
         ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
         raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
     change = damage.label, partial(apply, damage=damage)
-    return load_model(name, records=open_records(), change=change)
+    return load_model(name, dtype=dtype, records=open_records(), change=change)
 
 
 def apply(network: Any, damage: Damage) -> None:

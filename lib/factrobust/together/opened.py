@@ -1,6 +1,7 @@
 """A model by the name that a person types for a card or a comparison, and the prompt it is asked in.
 
 A name is that of data/models.csv, a folder, a .gguf file, a hub id, or "URL NAME" of a server.
+"llama.cpp:FILE.gguf" asks llama.cpp's own server of that file (`models.llama_cpp`).
 "NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`models.damage`).
 """
 
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust import load_model
+from factrobust.models import llama_cpp
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.endpoint import named_endpoint
 from factrobust.models.interface import Model, ModelError
@@ -68,30 +70,32 @@ def chosen_format(name: Any) -> str:
     return read_name(name).prompt_format if isinstance(name, str) and not is_address(name) else ""
 
 
-def opened(name: Any) -> Model:
+def opened(name: Any, dtype: str | None = None) -> Model:
     """The model of a name, or of an endpoint's mapping; a model stays as it is. Weights are loaded once
-    they are needed. ModelError, one sentence, for what cannot be had."""
+    they are needed, in their usual form unless a `dtype` is given. ModelError, one sentence, for what cannot be had."""
     if isinstance(name, Model):
         return name
     if isinstance(name, str) and is_address(name):
         name = named_endpoint(name)
     if isinstance(name, Mapping):
-        return load_model(name, records=open_records())
+        return load_model(name, dtype=dtype, records=open_records())
     named = read_name(name)
     place = Path(named.text).expanduser() if exists(named.text) else None
     if place and place.is_dir() and not any(place.iterdir()):
         raise ModelError(f"the folder {named.text} is empty; give one that holds a model")
-    model = _loaded(named)
+    model = _loaded(named, dtype)
     model.prompt_format = named.prompt_format or model.prompt_format
     model.name = name
     return model
 
 
-def _loaded(named: Named) -> Model:
+def _loaded(named: Named, dtype: str | None) -> Model:
     try:
+        if named.text.startswith(llama_cpp.START):
+            return llama_cpp.served(named.text)
         if named.change:
-            return damaged(named.text, named.change)
-        return load_model(named.text, records=open_records())
+            return damaged(named.text, named.change, dtype)
+        return load_model(named.text, dtype=dtype, records=open_records())
     except (ModelError, FactsError, RecordsError):  # one sentence already
         raise
     except Exception as error:  # of transformers, safetensors, jinja, ...

@@ -1,0 +1,197 @@
+"""What flips are told in: a page, JSON, a table, JUnit's XML, and the facts lost, to be asked elsewhere."""
+
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jinja2
+
+from factrobust import tables
+from factrobust.paths import DATA, write_atomically
+from factrobust.together.flips import Fact, Flips, Share, Side, is_lost
+from factrobust.together.opened import exists, is_address
+
+FOLDER = DATA / "cards"
+PAGE = FOLDER / "flips.html.jinja"
+TASKS = ("lost_lm_eval.yaml", "lost_lm_eval.py", "lost_inspect.py")  # copied as they are
+LOST = ("question", "answer", "aliases", "relation", "prompt", "message", "before", "after")
+LONG = 60  # letters of names in a folder's
+
+
+def write(found: Flips, folder: Path) -> list[Path]:
+    """Write all files into folder/STEM, where STEM is of these models, data and settings alone."""
+    place = folder / stem(found)
+    files = {
+        "index.html": html(found).encode(),
+        "flips.json": (found.model_dump_json(indent=1) + "\n").encode(),
+        "flips.csv": found.table.to_csv(index=False).encode(),
+        "junit.xml": junit(found),
+        "lost.csv": lost_csv(found).encode(),
+    }
+    files |= {name: (FOLDER / "tasks" / name).read_bytes() for name in TASKS}
+    place.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_atomically(place / name, content)
+    return [place / name for name in files]
+
+
+def stem(found: Flips) -> str:
+    """The names of the models without their folders, and eight digits of all that was asked."""
+    sides = [[s.name, s.fingerprint, s.prompt_format] for s in found.sides]
+    about = [
+        found.a,
+        found.fingerprint,
+        found.prompt_format,
+        found.data_sha256,
+        found.condition,
+        sides,
+    ]
+    digits = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
+    first, *rest = (
+        tables.slug(short(name)) for name in (found.a, *(s.name for s in found.compared))
+    )
+    return f"{first[:LONG]}-to-{'-'.join(rest)[:LONG]}-{digits}"
+
+
+def short(name: str) -> str:
+    """A model's name without the folders above it: a page names no place on a machine."""
+    if is_address(name):
+        return name.split()[1] if len(name.split()) > 1 else name
+    head, comma, rest = name.partition(", once more")
+    path, tilde, change = head.partition("~")
+    plain = (
+        Path(path).name if "/" in path and (exists(path) or path.startswith(("/", "."))) else path
+    )
+    return f"{plain}{tilde}{change}{comma}{rest}"
+
+
+def in_words(share: Share) -> str:
+    """ "12 in 100 [5, 23], n = 67 of 67", or that nothing was asked."""
+    if share.value is None or share.low is None or share.high is None:
+        return "none to ask"
+    values = (100 * x for x in (share.value, share.low, share.high))
+    return "{:.0f}% [{:.0f}, {:.0f}], n = {} of {}".format(*values, share.n, share.of)
+
+
+def headline(found: Flips) -> str:
+    """The sentence that answers: is it still fine?"""
+    nulls = [s.lost.value for s in found.sides if s.role == "null" and s.lost.value is not None]
+    beside = (
+        f"; asking {short(found.a)} again, or at 8 bits, loses at most {100 * max(nulls):.0f}%"
+        if nulls
+        else ""
+    )
+    if found.condition:
+        bad = ", ".join(short(name) for name in found.met)
+        verdict = (
+            f"No: {found.condition} is true of {bad}"
+            if bad
+            else f"Yes: {found.condition} is true of none"
+        )
+    elif all(side.lost.value == 0 for side in found.compared):
+        verdict = "No known fact that was asked is lost"
+    else:
+        worst = max(found.compared, key=lambda side: side.lost.value or 0)
+        verdict = f"{short(worst.name)} loses {in_words(worst.lost)} of the known facts"
+    return f"{verdict}{beside}."
+
+
+def claim_in_words(side: Side) -> str:
+    """What `pairs.equivalence` says, or "" without a margin."""
+    if side.claim is None:
+        return ""
+    claim = side.claim
+    points = f"{100 * claim.margin:g} points"
+    told = {
+        "equivalent": f"the share right is the same within {points}",
+        "worse": "fewer facts are right",
+        "better": "more facts are right",
+        "cannot tell": f"cannot tell whether it is the same within {points}; ask about {claim.more:,} facts more",
+    }
+    return f"{told[claim.verdict]} (p = {claim.p_value:.3f})"
+
+
+def html(found: Flips) -> str:
+    """The page, without a link to another host."""
+    template = jinja2.Environment(autoescape=True).from_string(PAGE.read_text("utf-8"))
+    facts = {fact.fact_id: fact for fact in found.facts}
+    gains = [
+        (short(side.name), fact, side.answers[fact.fact_id])
+        for side in found.compared
+        for fact in found.facts
+        if not fact.known and fact.fact_id in side.answers and side.answers[fact.fact_id].right
+    ]
+    return template.render(
+        found=found,
+        headline=headline(found),
+        title=f"{short(found.a)} and what became of it",
+        losses=found.losses.to_dict("records"),
+        by_all=found.lost_by_all if len(found.compared) > 1 else [],
+        facts=facts,
+        gains=gains,
+        short=short,
+        words=in_words,
+        claim=claim_in_words,
+    )
+
+
+def junit(found: Flips) -> bytes:
+    """JUnit's XML: a test a model compared, failed where the condition is met."""
+    suite = ElementTree.Element("testsuite", name=f"flips of {short(found.a)}")
+    suite.set("tests", str(len(found.compared)))
+    suite.set("failures", str(len(found.met)))
+    for side in found.compared:
+        named = {
+            "classname": "factrobust.flips",
+            "name": f"{short(side.name)}: {found.condition or 'lost'}",
+        }
+        case = ElementTree.SubElement(suite, "testcase", named)
+        told = f"lost {in_words(side.lost)}; gained {in_words(side.gained)}"
+        if side.name in found.met:
+            failure = ElementTree.SubElement(
+                case, "failure", message=f"{found.condition} is true: {told}"
+            )
+            lost = [fact for fact in found.facts if is_lost(fact, side)]
+            failure.text = "\n".join(_line(fact, side) for fact in lost)
+        ElementTree.SubElement(case, "system-out").text = told
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _line(fact: Fact, side: Side) -> str:
+    return f"{fact.question} {fact.answer!r} became {side.answers[fact.fact_id].text!r}"
+
+
+def lost_csv(found: Flips) -> str:
+    """The facts that a model compared lost, each once: a CSV that `factrobust`, and the task files beside
+    it, can ask."""
+    text = io.StringIO()
+    rows = csv.DictWriter(text, LOST, lineterminator="\n")
+    rows.writeheader()
+    for fact in found.facts:
+        after = {
+            short(s.name): s.answers[fact.fact_id].text for s in found.compared if is_lost(fact, s)
+        }
+        if after:
+            rows.writerow(_lost_row(fact, after))
+    return text.getvalue()
+
+
+def _lost_row(fact: Fact, after: dict[str, str]) -> dict[str, Any]:
+    first, *aliases = fact.accepted
+    return {
+        "question": fact.question,
+        "answer": first,
+        "aliases": json.dumps(aliases, ensure_ascii=False),
+        "relation": fact.relation,
+        "prompt": fact.prompt,
+        "message": fact.message,
+        "before": fact.answer,
+        "after": json.dumps(after, ensure_ascii=False),
+    }

@@ -1,0 +1,580 @@
+"""What a model lost on the way to another form of it: each fact, beside what asking twice loses.
+
+found = factrobust.flips("base.gguf", ["q4.gguf", "lora/"])            # names (`together.opened`)
+found = factrobust.flips("before.jsonl", ["after.jsonl"])               # logs (`together.logs`)
+found.save("build/flips")                                               # `together.flip_files`
+
+The first model, A, is asked first. Of its known facts the third with the lowest probability, where losses
+lie, is asked of each other model; of the rest, and of the facts that A gets wrong, a share drawn by lot.
+"""
+
+import copy
+import operator
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel
+
+from factrobust import __version__, draws
+from factrobust.datasets.facts import answers
+from factrobust.models.interface import Model, ModelError
+from factrobust.models.prompts import FORMATS, prompts, render
+from factrobust.statistics import Interval
+from factrobust.text import normalise
+from factrobust.together import logs, pairs, spine
+from factrobust.together.card import Questions, questions, tell_format
+from factrobust.together.opened import chosen_format, format_for, in_format, is_address, opened
+from factrobust.together.pairs import Stratum
+
+FACTS = 240  # asked of A, unless all are
+SURE = 1 / 3  # of the known facts: those of the lowest probability are asked for sure
+LOOKS = (0.25, 0.5, 1.0)  # shares of the others after which a condition is looked at
+ONCE = (0.5,)  # without a condition
+FIRST, CHUNK = 24, 60  # questions before the pace is taken, and at a time from then on
+AGAIN = 7  # questions at a time when A is asked once more, in the opposite order
+SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
+GATED = ("lost", "gained", "churn")
+
+
+class Condition(NamedTuple):
+    """NAME OP NUMBER: that a share is above or below a number."""
+
+    name: str  # of GATED
+    sign: str  # of SIGNS
+    number: float
+
+    def holds(self, share: float) -> bool:
+        return bool(SIGNS[self.sign](share, self.number))
+
+    def is_clear(self, share: Interval) -> bool:
+        """Whether the whole interval lies on one side of the number."""
+        return self.holds(share.low) == self.holds(share.high)
+
+
+def read_condition(text: str) -> Condition:
+    """A condition such as "lost>0.05". ValueError for any other text: nothing of it is run."""
+    found = CONDITION.fullmatch(text)
+    if not found or found[1] not in GATED or float(found[3]) > 1:
+        raise ValueError(
+            f"{text!r} is no condition; write one such as lost>0.05, of {', '.join(GATED)}, with one of "
+            f"{' '.join(SIGNS)} and a share from 0 to 1"
+        )
+    return Condition(found[1], found[2], float(found[3]))
+
+
+# -- what is told ------------------------------------------------------------------------------------
+
+
+class Share(BaseModel):
+    """A share with its exact interval; n facts were asked of the `of` that it stands for."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    of: int
+
+
+class Fact(BaseModel):
+    """A fact as A was asked it. probability is that of the name in A's right answer."""
+
+    fact_id: str
+    relation: str
+    question: str
+    accepted: list[str]
+    prompt: str
+    message: str  # what stands in the user's message, where a prompt is a chat's
+    answer: str
+    known: bool
+    probability: float | None
+
+
+class Answer(BaseModel):
+    """What another model said to a fact, and how many facts of A that stands for."""
+
+    text: str
+    right: bool
+    weight: float
+
+
+class Relation(BaseModel):
+    """The known facts of one relation that were asked, and how many of them were lost."""
+
+    relation: str
+    asked: int
+    lost: int
+
+
+class Claim(BaseModel):
+    """See `pairs.Claim`."""
+
+    margin: float
+    verdict: Literal["equivalent", "worse", "better", "cannot tell"]
+    drop: float
+    p_value: float
+    more: int
+
+
+class Side(BaseModel):
+    """A model beside A. lost: of A's known facts; gained: of the others; churn: of the facts that both
+    get wrong, those with another wrong answer. mcnemar and claim are missing where not all were asked."""
+
+    name: str
+    role: Literal["compared", "null"]
+    fingerprint: str
+    prompt_format: str
+    lost: Share
+    gained: Share
+    churn: Share
+    level: float  # of the intervals: above 95% where a condition was looked at several times
+    mcnemar: float | None
+    claim: Claim | None
+    relations: list[Relation]
+    answers: dict[str, Answer]  # by fact_id
+
+
+class Flips(BaseModel):
+    """What other models lost and gained beside A, as the JSON holds it."""
+
+    schema_version: Literal[1] = 1
+    made_by: str = f"factrobust {__version__}"
+    a: str
+    fingerprint: str
+    prompt_format: str
+    data: str
+    data_sha256: str
+    condition: str = ""
+    notes: list[str]
+    facts: list[Fact]
+    sides: list[Side]
+
+    @property
+    def compared(self) -> list[Side]:
+        return [side for side in self.sides if side.role == "compared"]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row a model and share: model, role, share (of GATED), value, low, high, n, of."""
+        rows = [
+            {"model": side.name, "role": side.role, "share": name, **dict(getattr(side, name))}
+            for side in self.sides
+            for name in GATED
+        ]
+        return pd.DataFrame(rows)
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """The facts lost by the models compared, those of the highest probability first: model, relation,
+        question, accepted, before, probability, after, fact_id."""
+        rows = [
+            {
+                "model": side.name,
+                "relation": fact.relation,
+                "question": fact.question,
+                "accepted": fact.accepted,
+                "before": fact.answer,
+                "probability": fact.probability,
+                "after": side.answers[fact.fact_id].text,
+                "fact_id": fact.fact_id,
+            }
+            for side in self.compared
+            for fact in self.facts
+            if is_lost(fact, side)
+        ]
+        columns = ["model", "relation", "question", "accepted", "before", "probability", "after"]
+        table = pd.DataFrame(rows, columns=[*columns, "fact_id"])
+        return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+    @property
+    def lost_by_all(self) -> list[Fact]:
+        """The facts that every model compared lost."""
+        return [f for f in self.facts if all(is_lost(f, side) for side in self.compared)]
+
+    @property
+    def met(self) -> list[str]:
+        """The names of the models compared of which the condition is true."""
+        if not self.condition:
+            return []
+        condition = read_condition(self.condition)
+        shares = {side.name: getattr(side, condition.name).value for side in self.compared}
+        return [name for name, x in shares.items() if x is not None and condition.holds(x)]
+
+    def save(self, folder: str | Path = "build/flips") -> list[Path]:
+        """Write the files of `together.flip_files` into a folder of their own below `folder`."""
+        from factrobust.together import flip_files
+
+        return flip_files.write(self, Path(folder).expanduser())
+
+
+def is_lost(fact: Fact, side: Side) -> bool:
+    """Whether A knew a fact and the other model, which was asked it, does not."""
+    said = side.answers.get(fact.fact_id)
+    return fact.known and said is not None and not said.right
+
+
+# -- which facts are asked ---------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """Fact ids in the order of asking: known facts that are asked for sure, the other known facts, and
+    those that A gets wrong, both by lot."""
+
+    sure: list[str]
+    rest: list[str]
+    wrong: list[str]
+
+    def upto(self, share: float) -> list[str]:
+        """What has been asked once the share of `rest` and of `wrong` is reached."""
+        return [*self.sure, *_first(self.rest, share), *_first(self.wrong, share)]
+
+
+def plan(before: pd.DataFrame, seed: int, *, all_facts: bool = False) -> Plan:
+    """Which facts are asked of the others, of A's answers (fact_id, right, logprob). Facts whose
+    probability nobody told are asked for sure; of `all_facts`, each is."""
+    known = before[before["right"]].sort_values("logprob", na_position="first", kind="stable")
+    untold = int(known["logprob"].isna().sum())
+    n = len(known) if all_facts else untold + int(np.ceil(SURE * (len(known) - untold)))
+    names = known["fact_id"].tolist()
+    wrong = before.loc[~before["right"], "fact_id"].tolist()
+    return Plan(names[:n], _by_lot(names[n:], seed), _by_lot(wrong, seed))
+
+
+def _by_lot(names: Sequence[str], seed: int) -> list[str]:
+    return sorted(names, key=lambda name: draws.hash48("flips", seed, name))
+
+
+def _first(names: list[str], share: float) -> list[str]:
+    return names[: int(np.ceil(share * len(names)))]
+
+
+# -- two models in pairs -----------------------------------------------------------------------------
+
+
+def shares(
+    before: pd.DataFrame, after: pd.DataFrame, planned: Plan, level: float
+) -> dict[str, Interval]:
+    """Lost, gained and churn, of answers (fact_id, right, text) to facts in the order of a plan."""
+    both = before.merge(after, on="fact_id", suffixes=("_a", "_b")).set_index("fact_id")
+    changed = both["right_a"] != both["right_b"]
+
+    def stratum(names: list[str]) -> Stratum:
+        asked = both.index.intersection(names)
+        return Stratum(len(names), len(asked), int(changed[asked].sum()))
+
+    wrong = ~(both["right_a"] | both["right_b"]).to_numpy(dtype=bool)
+    same = (both["text_a"].map(normalise) == both["text_b"].map(normalise)).to_numpy(dtype=bool)
+    return {
+        "lost": pairs.weighted_share([stratum(planned.sure), stratum(planned.rest)], level=level),
+        "gained": pairs.weighted_share([stratum(planned.wrong)], level=level),
+        "churn": pairs.churn(wrong, same),
+    }
+
+
+def side_of(
+    model: Any,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    planned: Plan,
+    *,
+    role: Literal["compared", "null"] = "compared",
+    level: float = 1 - pairs.ALPHA,
+    margin: float | None = None,
+) -> Side:
+    """What a model (its name, fingerprint, prompt_format) lost and gained, of the answers before, and
+    after."""
+    found = shares(before, after, planned, level)
+    both = before.merge(after, on="fact_id", suffixes=("_a", "_b"))
+    lost = both["right_a"] & ~both["right_b"]
+    counts = int(lost.sum()), int((~both["right_a"] & both["right_b"]).sum())
+    whole = len(both) == len(before)
+    claim = None
+    if margin is not None and whole:
+        told = pairs.equivalence(*counts, len(both), margin)._asdict()
+        claim = Claim(margin=margin, **told)
+    return Side(
+        name=model.name,
+        role=role,
+        fingerprint=model.fingerprint,
+        prompt_format=model.prompt_format,
+        lost=_share(found["lost"], len(planned.sure) + len(planned.rest)),
+        gained=_share(found["gained"], len(planned.wrong)),
+        churn=_share(found["churn"], found["churn"].n),
+        level=level,
+        mcnemar=pairs.mcnemar(*counts) if whole else None,
+        claim=claim,
+        relations=_relations(both, lost),
+        answers=_answers(both, planned),
+    )
+
+
+def _share(found: Interval, of: int) -> Share:
+    value, low, high = (None if np.isnan(x) else float(x) for x in found[:3])
+    return Share(value=value, low=low, high=high, n=found.n, of=of)
+
+
+def _relations(both: pd.DataFrame, lost: pd.Series) -> list[Relation]:
+    """The relations, that with the most losses first."""
+    known = both.assign(lost=lost)[both["right_a"]]
+    counts = known.groupby("relation")["lost"].agg(["size", "sum"]).reset_index()
+    counts = counts.sort_values("sum", ascending=False, kind="stable")
+    rows = counts.itertuples(index=False)
+    return [Relation(relation=str(name), asked=int(n), lost=int(k)) for name, n, k in rows]
+
+
+def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
+    asked = {*both["fact_id"]}
+    weights = {}
+    for names in planned:
+        for name in (found := asked.intersection(names)):
+            weights[name] = len(names) / len(found)
+    rows = zip(both["fact_id"], both["text_b"], both["right_b"], strict=True)
+    return {
+        name: Answer(text=text.strip(), right=bool(right), weight=weights[name])
+        for name, text, right in rows
+    }
+
+
+def facts_of(before: pd.DataFrame) -> list[Fact]:
+    """The facts of A's answers (fact_id, relation, question, object, aliases, prompt, message, text,
+    right, logprob)."""
+    accepted = answers(before)
+    return [
+        Fact(
+            fact_id=row["fact_id"],
+            relation=row["relation"],
+            question=row["question"],
+            accepted=names,
+            prompt=row["prompt"],
+            message=row["message"],
+            answer=row["text"].strip(),
+            known=bool(row["right"]),
+            probability=_probability(row) if row["right"] else None,
+        )
+        for row, names in zip(before.to_dict("records"), accepted, strict=True)
+    ]
+
+
+def _probability(row: dict[Any, Any]) -> float | None:
+    return None if pd.isna(row["logprob"]) else float(np.exp(row["logprob"]))
+
+
+# -- models ------------------------------------------------------------------------------------------
+
+
+def flips(
+    a: Any,
+    others: Sequence[Any],
+    data: str | Path | None = None,
+    *,
+    fail_if: str = "",
+    margin: float | None = None,
+    all_facts: bool = False,
+    n: int = FACTS,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> Flips:
+    """Ask A and each of the `others` the same facts in the same prompt, and tell what was lost and gained.
+
+    Models are names (`together.opened`), models, or all of them logs of runs already made
+    (`together.logs`): then nothing is asked. `data` is a CSV of one's own (`datasets.own`); of longer
+    ones, and of the embedded facts, `n` are drawn by lot, unless `all_facts` are asked. `fail_if` is a
+    condition (`read_condition`): each model is asked until its interval is clear of it; the intervals
+    allow for the looks. With a `margin` (a share) all facts drawn are asked of each model, and a claim is made
+    (`pairs.equivalence`). Beside the models stand nulls: A once more in other batches and in the opposite order,
+    and A with weights of 8 bits. Raises ModelError, FactsError or ValueError, one sentence, all that can be
+    checked before anything is asked.
+    """
+    condition = read_condition(fail_if) if fail_if.strip() else None
+    if margin is not None and not 0 < margin < 1:
+        raise ValueError(f"the margin {margin} is no share; give one between 0 and 1, such as 0.02")
+    if not others:
+        raise ModelError("no model is named to compare with; name one or more behind the first")
+    if any(logs.is_log(name) for name in (a, *others)):
+        found = _of_logs(a, others, data, margin)
+        return found.model_copy(update={"condition": fail_if.strip()})
+    first = opened(a, dtype)
+    every = questions(data, first.name, seed)
+    leading = format_for(first, every.table, chosen_format(a))
+    models = []
+    for name in others:
+        other = opened(name, dtype)
+        chosen = format_for(other, every.table, chosen_format(name) or leading)
+        models.append(in_format(other, chosen))
+    first = in_format(first, leading)
+    nulls = [*_nulls(a, first, dtype)]
+    notes = _alike(first, models, every)
+    print(*notes, sep="\n")
+    table = every.table if all_facts else every.table.head(n)
+    before = _before(first, table, len(models) + len(nulls))
+    planned = plan(before, seed, all_facts=all_facts or margin is not None)
+    whole = all_facts or margin is not None
+    looks = (1.0,) if whole else LOOKS if condition else ONCE
+    sides = []
+    for model in models:
+        after, level = _after(model, before, table, planned, looks, condition)
+        sides.append(side_of(model, before, after, planned, level=level, margin=margin))
+    most = max(len(side.answers) for side in sides)
+    share = next(look for look in looks if len(planned.upto(look)) >= most)
+    for null in nulls:
+        after, _ = _after(null, before, table, planned, (share,), None)
+        sides.append(side_of(null, before, after, planned, role="null", margin=margin))
+    known = int(before["right"].sum())
+    notes.append(f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known")
+    if not known:
+        notes.append(f"{first.name} knows none of these facts, so that none can be lost")
+    return Flips(
+        a=first.name,
+        fingerprint=first.fingerprint,
+        prompt_format=first.prompt_format,
+        data=every.called,
+        data_sha256=every.digest,
+        condition=fail_if.strip(),
+        notes=notes,
+        facts=facts_of(before),
+        sides=sides,
+    )
+
+
+def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]:
+    """A line about each model: whether its prompts are A's. ModelError if no fact is there."""
+    if every.table.empty:
+        raise ModelError(f"{every.called} holds no question; write one")
+    one = every.table.head(1)
+    [sent] = prompts(first, one)
+    tell_format(first, first.prompt_format)
+    lines = [f"first prompt, as {first.name} is sent it: {sent!r}"]
+    for model in models:
+        same = prompts(model, one) == [sent] and first.chat == model.chat
+        how = (
+            "the same prompts and chat template"
+            if same
+            else f"OTHER prompts: {prompts(model, one)[0]!r}"
+        )
+        lines.append(
+            f"{model.name} is sent {how}, greedy, as long answers, in the format {model.prompt_format}"
+        )
+    return lines
+
+
+def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
+    """A's answers. From its second chunk on, when it is loaded, a forecast is printed."""
+    parts = []
+    begun = time.monotonic()
+    for number, some in enumerate(_chunks(table)):
+        parts.append(spine.named(first, some, ()))
+        if number == 1:
+            seconds = (time.monotonic() - begun) / len(some)
+            left = len(table) - FIRST - len(some) + others * len(table) * 2 / 3
+            minutes = left * seconds / 60
+            how = "what is recorded takes no time" if seconds > 0.01 else "A's answers are recorded"
+            print(
+                f"about {minutes:.1f} minutes to go, if the others are as fast as A; {how}",
+                flush=True,
+            )
+        begun = time.monotonic()
+    asked = pd.concat(parts, ignore_index=True)
+    asked["message"] = messages(first.prompt_format, asked)
+    return asked.astype({"right": bool})
+
+
+def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
+    """What stands in the user's message of a chat, or the whole prompt of other formats."""
+    chat = ("", "") if FORMATS[prompt_format].chat else None
+    beginnings = [""] * len(asked) if chat else asked["prefix"].tolist()
+    return render(prompt_format, asked["question"].tolist(), beginnings, chat)
+
+
+def _chunks(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    yield table.head(FIRST)
+    for start in range(FIRST, len(table), CHUNK):
+        yield table[start : start + CHUNK]
+
+
+def _after(
+    model: Model,
+    before: pd.DataFrame,
+    table: pd.DataFrame,
+    planned: Plan,
+    looks: Sequence[float],
+    condition: Condition | None,
+) -> tuple[pd.DataFrame, float]:
+    """The answers of another model, and the level of the intervals. It is asked look by look until the
+    interval is clear of the condition; a level of 1 - 5% / looks holds at all looks together."""
+    level = 1 - pairs.ALPHA / len(looks)
+    parts: list[pd.DataFrame] = []
+    done: set[str] = set()
+    for look in looks:
+        names = [name for name in planned.upto(look) if name not in done]
+        done.update(names)
+        some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
+        said = spine.named(model, some, ())
+        parts.append(said[["fact_id", "text", "right"]].astype({"right": bool}))
+        found = pd.concat(parts, ignore_index=True)
+        if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
+            break
+    return found, level
+
+
+class Again(Model):
+    """A model asked once more: in the opposite order, AGAIN prompts at a time, and recorded apart."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(**vars(model))
+        self.name = f"{model.name}, once more"
+        self.fingerprint = f"{model.fingerprint} again"
+        self._model = copy.copy(model)
+        self._model.fingerprint = self.fingerprint
+
+    def answer(self, job: Any) -> Iterator[tuple[list[int], list[Any]]]:
+        backwards = range(len(job.requests) - 1, -1, -1)
+        for start in range(0, len(backwards), AGAIN):
+            places = [*backwards[start : start + AGAIN]]
+            for indices, values in self._model.answer(job.subset(places)):
+                yield [places[i] for i in indices], list(values)
+
+
+def _nulls(a: Any, first: Model, dtype: str | None) -> Iterator[Model]:
+    """A once more, and A at 8 bits where it has weights that have more."""
+    yield Again(first)
+    if isinstance(a, str) and not is_address(a) and "~" not in a:
+        plain = a.rpartition("#")[0] if chosen_format(a) else a
+        yield in_format(opened(f"{plain}~round 8", dtype), first.prompt_format)
+
+
+# -- logs --------------------------------------------------------------------------------------------
+
+
+def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> Flips:
+    """The same of logs: all their common questions are there, so that nothing is sampled."""
+    if not all(logs.is_log(name) for name in (a, *others)):
+        raise ModelError("a log can be compared with logs only; give a log for each model")
+    if data is not None:
+        raise ModelError("logs bring their own questions; leave the data out")
+    first, *rest = (logs.read_log(name) for name in (a, *others))
+    common = logs.common([first, *rest])
+    before = first.table.set_index("fact_id", drop=False).loc[common].reset_index(drop=True)
+    planned = plan(before, 0, all_facts=True)
+    sides = []
+    for log in rest:
+        after = log.table[log.table["fact_id"].isin(common)][["fact_id", "text", "right"]]
+        sides.append(side_of(log, before, after, planned, margin=margin))
+    every = max(len(log.table) for log in (first, *rest))
+    return Flips(
+        a=first.name,
+        fingerprint=first.fingerprint,
+        prompt_format="as logged",
+        data=first.task,
+        data_sha256="",
+        notes=[
+            f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
+            f"right is what the logs mark as {first.metric}; no model was asked, so that no null stands beside",
+        ],
+        facts=facts_of(before),
+        sides=sides,
+    )

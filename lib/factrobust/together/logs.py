@@ -1,0 +1,220 @@
+"""Logs of runs already made: lm-evaluation-harness's samples (`--log_samples`, .jsonl) and inspect_ai's
+(.eval, .json)."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from factrobust.models.interface import ModelError
+
+ENDS = (".jsonl", ".eval", ".json")
+MARKS = {"C": True, "I": False, "P": False}  # of inspect_ai's scorers; a part is not right
+
+
+class Log(NamedTuple):
+    """Answers of a model to marked questions: fact_id, relation, question, object, aliases, prompt,
+    message, settings, text, right, logprob (NaN)."""
+
+    name: str
+    task: str
+    metric: str
+    table: pd.DataFrame
+
+    @property
+    def fingerprint(self) -> str:
+        text = self.table.to_csv(index=False)
+        return f"log:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    @property
+    def prompt_format(self) -> str:
+        return "as logged"
+
+
+def is_log(name: Any) -> bool:
+    """Whether a name is that of a log's file."""
+    if not isinstance(name, str | Path) or not str(name).endswith(ENDS):
+        return False
+    return Path(name).expanduser().is_file()
+
+
+def read_log(path: str | Path) -> Log:
+    """The answers of a log. ModelError, one sentence, for what is none, and for a question without a mark of right
+    or wrong."""
+    path = Path(path).expanduser()
+    found = _lm_eval(path) if path.suffix == ".jsonl" else _inspect(path)
+    if found.table.empty:
+        raise ModelError(f"{path} holds no answered question; give the log of a finished run")
+    twice = found.table["fact_id"].duplicated()
+    if twice.any():
+        name = found.table.loc[twice, "fact_id"].iloc[0]
+        raise ModelError(
+            f"{path} holds the question {name!r} twice; give a log of one epoch of one task"
+        )
+    return found
+
+
+def common(logs: Sequence[Log]) -> list[str]:
+    """The ids that all logs hold. ModelError if there are none, or if prompts or settings differ."""
+    first, *rest = logs
+    names = [
+        n for n in first.table["fact_id"] if all((log.table["fact_id"] == n).any() for log in rest)
+    ]
+    if not names:
+        raise ModelError(
+            f"{first.name} and {rest[0].name} share no question; give logs of the same task"
+        )
+    ours = first.table.set_index("fact_id")
+    for log in rest:
+        theirs = log.table.set_index("fact_id")
+        for what in ("prompt", "object", "settings"):
+            other = [name for name in names if ours.loc[name, what] != theirs.loc[name, what]]
+            if other:
+                called = "target" if what == "object" else what
+                raise ModelError(
+                    f"the logs {first.name} and {log.name} have another {called} for {len(other)} of "
+                    f"{len(names)} questions, the first {other[0]!r}; run both with the same task and settings"
+                )
+    return names
+
+
+# -- lm-evaluation-harness ---------------------------------------------------------------------------
+
+
+def _lm_eval(path: Path) -> Log:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        rows = [json.loads(line) for line in lines if line.strip()]
+        kept = [row for row in rows if row["filter"] == rows[0]["filter"]]
+        metric = _metric(kept, path)
+        table = pd.DataFrame([_lm_eval_row(row, metric) for row in kept])
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"{path} is no log of lm-evaluation-harness ({type(error).__name__}: {error}); make one with "
+            "--log_samples"
+        ) from error
+    name = path.parent.name + "/" + path.name if path.parent.name else path.name
+    task = path.name.removeprefix("samples_").rpartition("_")[0] or path.stem
+    called = metric if len(rows) == len(kept) else f"{metric} of the filter {rows[0]['filter']}"
+    return Log(name, task, called, table)
+
+
+def _metric(rows: list[dict[str, Any]], path: Path) -> str:
+    """The first metric that marks every question as right or wrong."""
+    named = rows[0]["metrics"] if rows else []
+    for name in named:
+        if all(row[name] in (0, 1) for row in rows):
+            return str(name)
+    raise ModelError(
+        f"{path} has no metric that is 0 or 1 for every question (it has {', '.join(named)}); log a task with one, such "
+        "as exact_match or acc"
+    )
+
+
+def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
+    doc = row["doc"]
+    calls = row["arguments"]
+    first = calls["gen_args_0"] if isinstance(calls, dict) else dict(enumerate(calls[0]))
+    prompt, settings = (
+        first.get(key) for key in (("arg_0", "arg_1") if "arg_0" in first else (0, 1))
+    )
+    question = doc.get("question") or prompt.rstrip().splitlines()[-1]
+    accepted = row["target"] if isinstance(row["target"], list) else [row["target"]]
+    return _row(
+        fact_id=f"{row['doc_id']}",
+        relation=doc.get("relation") or doc.get("subject") or doc.get("category") or "all",
+        question=question,
+        accepted=accepted,
+        prompt=prompt,
+        settings=json.dumps(settings, sort_keys=True) if isinstance(settings, dict) else "",
+        text=_said(row["filtered_resps"]),
+        right=row[metric] == 1,
+    )
+
+
+def _said(answers: list[Any]) -> str:
+    """A generated text, or of choices with their log-probabilities the likeliest."""
+    if isinstance(answers[0], str):
+        return str(answers[0])
+    if isinstance(answers[0], list) and answers[0] and isinstance(answers[0][0], str):
+        return str(answers[0][0])
+    return f"choice {int(np.argmax([float(answer[0]) for answer in answers])) + 1}"
+
+
+# -- inspect_ai --------------------------------------------------------------------------------------
+
+
+def _inspect(path: Path) -> Log:
+    if path.suffix == ".eval":
+        log = _read_eval(path)
+    else:
+        try:
+            log = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ModelError(f"{path} is no JSON ({error}); give a log of inspect_ai") from error
+    try:
+        samples = log["samples"] or []
+        metric = next(iter(samples[0]["scores"])) if samples else ""
+        settings = json.dumps(log["eval"].get("model_generate_config") or {}, sort_keys=True)
+        settings += json.dumps(log["plan"].get("config") or {}, sort_keys=True)
+        table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
+        name, task = log["eval"]["model"], log["eval"]["task"]
+    except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
+        raise ModelError(
+            f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give one of "
+            "`inspect eval`"
+        ) from error
+    return Log(f"{name} ({path.name})", task, metric, table)
+
+
+def _read_eval(path: Path) -> dict[str, Any]:
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError as error:
+        raise ModelError(
+            f"{path} is read by the package inspect_ai, which is not installed; install it, or write the log "
+            "as JSON (`inspect log convert --to json`)"
+        ) from error
+    found: dict[str, Any] = read_eval_log(str(path)).model_dump(mode="json")
+    return found
+
+
+def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path) -> dict[str, Any]:
+    mark = sample["scores"][metric]
+    value = mark["value"]
+    if value not in (*MARKS, 0, 1):
+        raise ModelError(
+            f"{path} marks the sample {sample['id']!r} as {value!r}, which is neither right nor wrong; use a "
+            "scorer that marks C or I, such as includes"
+        )
+    sent = sample["input"]
+    prompt = (
+        sent if isinstance(sent, str) else json.dumps([[m["role"], m["content"]] for m in sent])
+    )
+    target = sample["target"]
+    [said, *_] = sample["output"]["choices"] or [{"message": {"content": ""}}]
+    text = said["message"]["content"]
+    if not isinstance(text, str):
+        text = "".join(part.get("text", "") for part in text)
+    return _row(
+        fact_id=f"{sample['id']}" + (f" epoch {sample['epoch']}" if sample["epoch"] > 1 else ""),
+        relation=str((sample.get("metadata") or {}).get("relation", "all")),
+        question=prompt.rstrip().splitlines()[-1],
+        accepted=target if isinstance(target, list) else [target],
+        prompt=prompt,
+        settings=settings,
+        text=text,
+        right=MARKS.get(value, value == 1),
+    )
+
+
+def _row(*, accepted: list[Any], prompt: str, **cells: Any) -> dict[str, Any]:
+    first, *aliases = [str(name) for name in accepted] or [""]
+    names = {"object": first, "aliases": aliases, "prompt": prompt, "message": prompt}
+    return cells | names | {"logprob": np.nan}
