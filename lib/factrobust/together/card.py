@@ -248,6 +248,7 @@ def card(
     decoder: Mapping[str, float] = DECODER,
     seed: int = 0,
     facts: Sequence[str] | None = None,
+    dtype: str | None = None,
 ) -> Card:
     """Ask a model until `known` facts are right, and shake these.
 
@@ -256,7 +257,7 @@ def card(
     settings that you use the model with (temperature, top_k, top_p, min_p). `facts` names those to ask
     instead. Raises ModelError or FactsError, one sentence; answers so far are in the records.
     """
-    asked = opened(model)
+    asked = opened(model, dtype)
     every = questions(data, asked.name, seed)
     chosen = format_for(asked, every.table, chosen_format(model))
     tell_format(asked, chosen)

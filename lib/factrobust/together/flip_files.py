@@ -20,6 +20,7 @@ PAGE = FOLDER / "flips.html.jinja"
 TASKS = ("lost_lm_eval.yaml", "lost_lm_eval.py", "lost_inspect.py")  # copied as they are
 LOST = ("question", "answer", "aliases", "relation", "prompt", "message", "before", "after")
 LONG = 60  # letters of names in a folder's
+SHOWN = 20  # facts lost that are shown on a screen
 
 
 def write(found: Flips, folder: Path) -> list[Path]:
@@ -195,3 +196,30 @@ def _lost_row(fact: Fact, after: dict[str, str]) -> dict[str, Any]:
         "before": fact.answer,
         "after": json.dumps(after, ensure_ascii=False),
     }
+
+
+def text(found: Flips) -> str:
+    """The table for a screen, then the facts lost."""
+    rows = [
+        (
+            short(side.name),
+            side.role,
+            in_words(side.lost),
+            in_words(side.gained),
+            claim_in_words(side),
+        )
+        for side in found.sides
+    ]
+    header = ("model", "", "lost, of the known", "gained, of the others", "")
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
+    for row in found.losses.head(SHOWN).itertuples():
+        lines.append(
+            f"lost by {short(row.model)}: {row.question} {row.before!r} became {row.after!r}"
+        )
+    if len(found.losses) > SHOWN:
+        lines.append(f"and {len(found.losses) - SHOWN} more, on the page")
+    return "\n".join(lines)

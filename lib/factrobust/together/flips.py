@@ -457,7 +457,7 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
             else f"OTHER prompts: {prompts(model, one)[0]!r}"
         )
         lines.append(
-            f"{model.name} is sent {how}, greedy, as long answers, in the format {model.prompt_format}"
+            f"{model.name} is sent {how}, with the same settings, in the format {model.prompt_format}"
         )
     return lines
 

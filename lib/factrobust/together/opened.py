@@ -2,7 +2,7 @@
 
 A name is that of data/models.csv, a folder, a .gguf file, a hub id, or "URL NAME" of a server.
 "llama.cpp:FILE.gguf" asks llama.cpp's own server of that file (`models.llama_cpp`).
-"NAME#FORMAT" asks in another prompt format, "NAME~round 4" with other weights (`models.damage`).
+"NAME#FORMAT" asks in another prompt format, "NAME~round4" with other weights (`models.damage`).
 """
 
 import copy
@@ -22,7 +22,7 @@ from factrobust.models.prompts import FORMATS
 from factrobust.models.records import RecordsError, open_records
 from factrobust.tables import FactsError
 
-CHANGED = re.compile(r"(.+)~(\w+) (\d*\.?\d+)", re.DOTALL)
+CHANGED = re.compile(r"(.+)~([A-Za-z]+) ?(\d*\.?\d+)", re.DOTALL)
 
 
 class Named(NamedTuple):

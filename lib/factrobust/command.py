@@ -1,0 +1,231 @@
+"""The command: factrobust card MODEL, factrobust flips A B ..., factrobust ask MODEL QUESTION, factrobust answers.
+
+The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one sentence, for
+what cannot be done, and 130 after Ctrl-C.
+"""
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from factrobust import __version__
+from factrobust.paths import BUILD
+
+MODEL = "a name of data/models.csv, a folder, an adapter's folder, a .gguf file, llama.cpp:FILE.gguf, a hub id, or 'URL NAME'"
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands, which `make` calls too."""
+    top = argparse.ArgumentParser(prog="factrobust", description=__doc__.partition("\n\n")[2])
+    top.add_argument("--version", action="version", version=__version__)
+    every = top.add_subparsers(
+        dest="command", required=True, metavar="card | flips | ask | answers"
+    )
+    card = every.add_parser("card", help="what a model knows, and what makes it lose that")
+    card.add_argument("model", help=MODEL)
+    _add_questions(card)
+    flips = every.add_parser("flips", help="what other forms of a model lost, fact by fact")
+    flips.add_argument(
+        "a", metavar="A", help=f"the model before: {MODEL}; or a log (.jsonl, .eval, .json)"
+    )
+    flips.add_argument("others", metavar="B", nargs="+", help="the models, or the logs, after")
+    flips.add_argument(
+        "--fail-if",
+        default="",
+        metavar="CONDITION",
+        help="exit with 1 if, such as 'lost>0.05' (lost, gained, churn)",
+    )
+    flips.add_argument(
+        "--margin", type=float, help="say whether the share right is the same within, such as 0.02"
+    )
+    _add_questions(flips)
+    ask = every.add_parser("ask", help="a model's answers to questions, with their probabilities")
+    ask.add_argument("model", help=MODEL)
+    ask.add_argument("questions", metavar="QUESTION", nargs="+", help="in quotes, each")
+    _add_weights(ask)
+    answers = every.add_parser(
+        "answers", help="every recorded question and answer of the study, as parquet and CSV"
+    )
+    answers.add_argument(
+        "--out",
+        default="build/answers",
+        metavar="FOLDER",
+        help="where they are written (%(default)s)",
+    )
+    return top
+
+
+def _add_questions(command: argparse.ArgumentParser) -> None:
+    name = command.prog.split()[-1]
+    command.add_argument(
+        "--data", metavar="CSV", help="questions of your own: a CSV with question and answer"
+    )
+    command.add_argument("--all", action="store_true", help="ask all of them, and not a sample")
+    command.add_argument(
+        "--out",
+        default=f"build/{name}{'' if name.endswith('s') else 's'}",
+        metavar="FOLDER",
+        help="where files are written (%(default)s)",
+    )
+    _add_weights(command)
+
+
+def _add_weights(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dtype",
+        choices=["float32", "bfloat16", "float16"],
+        help="the form of the weights in memory",
+    )
+    command.add_argument(
+        "--device", choices=["cpu", "cuda"], help="where to compute (a GPU, if there is one)"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = parser().parse_args(arguments)
+    try:
+        check(given)
+        sys.exit(RUN[given.command](given))
+    except KeyboardInterrupt:
+        print(
+            "\nStopped. The answers so far are kept: the same command goes on there.",
+            file=sys.stderr,
+        )
+        sys.exit(130)
+    except Exception as error:
+        print(explained(error), file=sys.stderr)
+        sys.exit(2)
+
+
+def check(given: argparse.Namespace) -> None:
+    """What can be found wrong before anything is loaded: ValueError, one sentence."""
+    names = [getattr(given, name, None) for name in ("model", "a", "data")] + getattr(
+        given, "others", []
+    )
+    if any(name is not None and not name.strip() for name in names):
+        raise ValueError("a name is empty; write a model's name or a file there")
+    if given.command == "flips" and given.fail_if.strip():
+        from factrobust.together.flips import read_condition
+
+        read_condition(given.fail_if)
+    if folder := getattr(given, "out", None):
+        check_folder(Path(folder).expanduser())
+    _choose_device(getattr(given, "device", None))
+
+
+def check_folder(folder: Path) -> None:
+    """ValueError if a folder of that name cannot be made or written to."""
+    there = folder
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise ValueError(
+            f"{there} is a file, so that nothing can be written to {folder}; give another --out"
+        )
+    if not os.access(there, os.W_OK):
+        raise ValueError(f"nothing can be written to {there}; give another --out")
+
+
+def _choose_device(device: str | None) -> None:
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks
+    elif device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ValueError("torch sees no GPU; leave --device out, or install torch with CUDA")
+
+
+def make_card(given: argparse.Namespace) -> int:
+    import factrobust
+
+    made = factrobust.card(given.model, given.data, all_facts=given.all, dtype=given.dtype)
+    print(*made.notes, *made.missing, *made.save(given.out), sep="\n")
+    return 0
+
+
+def make_flips(given: argparse.Namespace) -> int:
+    import factrobust
+    from factrobust.together import flip_files
+
+    found = factrobust.flips(
+        given.a,
+        given.others,
+        given.data,
+        fail_if=given.fail_if,
+        margin=given.margin,
+        all_facts=given.all,
+        dtype=given.dtype,
+    )
+    files = found.save(given.out)
+    print(
+        "",
+        flip_files.headline(found),
+        *found.notes[-2:],
+        "",
+        flip_files.text(found),
+        "",
+        *files,
+        sep="\n",
+    )
+    return 1 if found.met else 0
+
+
+def ask(given: argparse.Namespace) -> int:
+    from factrobust.together import asked
+
+    print(asked.text(given.model, given.questions, given.dtype))
+    return 0
+
+
+def write_answers(given: argparse.Namespace) -> int:
+    import factrobust
+
+    folder = Path(given.out).expanduser()
+    table = factrobust.answers().astype(object).map(as_text)
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_parquet(folder / "answers.parquet")
+    table.to_csv(folder / "answers.csv", index=False)
+    print(folder / "answers.parquet", folder / "answers.csv", sep="\n")
+    return 0
+
+
+RUN = {"card": make_card, "flips": make_flips, "ask": ask, "answers": write_answers}
+
+
+def as_text(cell: Any) -> str:
+    """A cell of a table as a text: a list, a set or an array as JSON, what is missing as nothing."""
+    import pandas as pd
+
+    if pd.api.types.is_list_like(cell):
+        return json.dumps(cell, default=plain)
+    return "" if pd.isna(cell) else str(cell)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold of a value: NumPy's numbers and arrays as Python's, a set as a list; nothing for
+    pandas' mark of what is missing."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return sorted(value) if isinstance(value, set | frozenset) else None
+
+
+def explained(error: Exception) -> str:
+    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError) is a
+    fault of this project or of another library: its traceback is kept."""
+    if isinstance(error, ValueError | OSError) or type(error).__name__ == "RecordsError":
+        return str(error)
+    file = BUILD / "failed" / "command.txt"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first} (the whole of it is in {file})"
+
+
+if __name__ == "__main__":
+    main()
