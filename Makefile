@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := help
-.PHONY: help read lab reproduce test book answers card diff grow plan sizes env lint commands records normalise course bench constraints clean
+.PHONY: help read lab reproduce test book answers card flips grow plan sizes env lint commands records normalise course bench constraints clean
 
 # ---- what a user gives ---------------------------------------------------------------------------
 # The names that each target takes, and those that it cannot do without, with an example.
@@ -13,15 +13,15 @@ takes-reproduce := PROFILE ONLY ASK SEED CLUSTER WORKERS
 takes-test      := JOBS PYTEST_ADDOPTS
 takes-answers   := OUT
 takes-card      := MODEL DATA ALL OUT
-takes-diff      := A B DATA ALL FAIL_IF OUT
+takes-flips     := A B DATA ALL FAIL_IF MARGIN OUT
 takes-grow      := MODEL
 takes-plan      := PROFILE PLAN
 takes-lint      := JOBS
 takes-commands  := DEBIAN
 needs-card      := MODEL
-needs-diff      := A B
+needs-flips     := A B
 example-card    := make card MODEL=gemma-3-270m
-example-diff    := make diff A=gemma-3-270m B='gemma-3-270m~round 4'
+example-flips   := make flips A=gemma-3-270m B=gemma-3-270m~round4
 everywhere      := PYTHON TORCH_INDEX
 
 # A value is text: `$(...)` in it is neither make's nor a shell's to run. So it is taken as it was
@@ -118,15 +118,16 @@ book: build/book.ready ## all notebooks, the course and pages that move as a fol
 	@$(PY) book/build.py
 
 answers: $(READY) ## every recorded question and answer, as parquet and CSV: build/answers
-	@$(PY) data/make_cards.py answers $${OUT:+--out="$$OUT"}
+	@$(PY) -m factrobust.command answers $${OUT:+--out="$$OUT"}
 
 ##@ For models and facts of yours
 
 card: $(READY) ## what a model knows and what makes it lose that (MODEL=gemma-3-270m DATA=mine.csv): build/cards
-	@$(PY) data/make_cards.py card "$$MODEL" $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${OUT:+--out="$$OUT"}
+	@$(PY) -m factrobust.command card $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${OUT:+--out="$$OUT"} -- "$$MODEL"
 
-diff: $(READY) ## what was lost from one model to another (A=gemma-3-270m B='gemma-3-270m~round 4' FAIL_IF='known_drop>0.05')
-	@$(PY) data/make_cards.py diff "$$A" "$$B" $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${FAIL_IF:+--fail-if="$$FAIL_IF"} $${OUT:+--out="$$OUT"}
+flips: $(READY) ## which facts other forms of a model lost (A=base.gguf B='q8.gguf lora/' FAIL_IF='lost>0.05' MARGIN=0.02): build/flips
+	@set -f; $(PY) -m factrobust.command flips $${DATA:+--data="$$DATA"} $(if $(filter-out 0,$(ALL)),--all) $${FAIL_IF:+--fail-if="$$FAIL_IF"} \
+	  $${MARGIN:+--margin="$$MARGIN"} $${OUT:+--out="$$OUT"} -- "$$A" $$B
 
 grow: $(READY) ## teach a model the invented town (MODEL=FOLDER), or train those of data/world/ anew (MODEL=world-s: this one)
 	@$(PY) data/grow_models.py $${MODEL:+"$$MODEL"}
@@ -183,8 +184,8 @@ help:
 	@echo "Values: PROFILE=smoke ONLY=1.2 (or 1-decoding, or 'notebooks/1-*'): with these parameters, these notebooks alone"
 	@echo "        ASK=1: all answers are asked again; ASK=0: none; SEED=5: which are drawn"
 	@echo "        CLUSTER=local WORKERS=2, or CLUSTER=tcp://scheduler:8786: models on Dask workers"
-	@echo "        ALL=1: a card or a comparison asks all facts of DATA, not a sample"
-	@echo "        OUT=FOLDER: where a card, a comparison or the answers are written"
+	@echo "        ALL=1: a card or flips ask all facts of DATA, not a sample"
+	@echo "        OUT=FOLDER: where a card, flips or the answers are written"
 	@echo "        LAB='--allow-root --no-browser': options of JupyterLab"
 	@echo "        PLAN='--gpus 8 --gpu-memory 80 --tflops 200 --bandwidth 2000': your GPUs, and what one achieves"
 	@echo "        JOBS=4 PYTHON=python3.12 TORCH_INDEX=https://download.pytorch.org/whl/cu130"

@@ -51,7 +51,7 @@ class Step(NamedTuple):
 def steps_of(kind: str) -> list[Step]:
     """What an environment of a kind needs, in order."""
     if kind == "read":
-        return [Step("JupyterLab and what draws figures", [*PINNED, "-e", "."], 210, 60)]
+        return [Step("JupyterLab and what draws figures", [*PINNED, "-e", ".[notebooks]"], 210, 60)]
     if kind == "book":
         return [Step("what the book needs", [*PINNED, "-e", ".[dev,book]"], 60, 10)]
     if kind == "sizes":

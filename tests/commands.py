@@ -82,7 +82,7 @@ COMMANDS = [
     Command("make card MODEL=world-x", 2, "no model is called 'world-x'"),
     Command("make card MODEL='$(touch made)'", 2, "$(touch made)"),
     Command("make card", 2, "make card needs MODEL: make card MODEL=gemma-3-270m"),
-    Command("make diff A=world-s B='world-s~round 2' FAIL_IF='known_drop>0.9'", prints="drop"),
+    Command("make flips A=world-s B=world-s~round2 FAIL_IF='lost>0.9'", prints="lost, of the known"),
     Command("make answers", prints="answers.csv"),
     Command("make reproduce ASK=0", prints="were made anew from recorded answers"),
     Command("make records", prints=" MB, in "),

@@ -25,7 +25,7 @@ TEXTS = [
     "x\ntouch made\n",
     "--x=$(touch made)",
 ]
-SEVERAL = ("LAB", "PLAN")  # hold several options, which spaces part
+SEVERAL = ("LAB", "PLAN", "B")  # hold several options, which spaces part
 SEEN = ("PYTEST_ADDOPTS", "TORCH_INDEX")  # that programs read from the environment themselves
 
 # In the place of Python: notes the words that it is given, and some of its environment.
@@ -121,10 +121,10 @@ def test_no_name_of_a_variable_runs_what_it_holds(folder, text):
         ("card NAME=x", "make card takes no NAME: it takes ALL DATA MODEL OUT, see `make help`"),
         ("card model=x", "make card takes no model: it takes ALL DATA MODEL OUT, see `make help`"),
         ("card MODEL=x DATA=", "DATA is empty: give it a value, or leave it out"),
-        ("diff A=x", "make diff needs B: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
-        ("diff A= B=x", "make diff needs A: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
+        ("flips A=x", "make flips needs B: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
+        ("flips A= B=x", "make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
         ("reproduce ONLY=", "ONLY is empty: give it a value, or leave it out"),
-        ("lint diff B=x", "make diff needs A: make diff A=gemma-3-270m B='gemma-3-270m~round 4'"),
+        ("lint flips B=x", "make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
         ("clean MODEL=x", "make clean takes no MODEL: it takes no value, see `make help`"),
     ],
 )
@@ -204,7 +204,7 @@ def test_an_activated_conda_environment_is_used(folder):
     assert (done.returncode, done.stderr) == (0, "")
     first, then = (words[: -len(SEEN)] for words in noted(folder))
     assert first == ["install.py", str(conda), "models"]
-    assert then == ["data/make_cards.py", "answers"]
+    assert then == ["-m", "factrobust.command", "answers"]
     assert not (folder / "made").exists()
 
 

@@ -10,11 +10,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from factrobust import __version__
-from factrobust.paths import BUILD
+from factrobust.paths import BUILD, DATA
 
 MODEL = "a name of data/models.csv, a folder, an adapter's folder, a .gguf file, llama.cpp:FILE.gguf, a hub id, or 'URL NAME'"
 
@@ -57,6 +58,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where they are written (%(default)s)",
     )
+    if find_spec("shtab"):
+        import shtab
+
+        shtab.add_argument_to(top)  # factrobust --print-completion bash
     return top
 
 
@@ -186,6 +191,8 @@ def ask(given: argparse.Namespace) -> int:
 def write_answers(given: argparse.Namespace) -> int:
     import factrobust
 
+    if not (DATA / "records").is_dir():
+        raise ValueError("recorded answers are in the repository alone; clone it, and run it there")
     folder = Path(given.out).expanduser()
     table = factrobust.answers().astype(object).map(as_text)
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "data"
-BUILD = ROOT / "build"
+INSIDE = Path(__file__).resolve().parent / "data"  # of an installed wheel, which is no clone
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "factrobust"
+DATA = INSIDE if INSIDE.is_dir() else ROOT / "data"
+BUILD = CACHE / "build" if INSIDE.is_dir() else ROOT / "build"
 
 # Data files that this process has read, in this order and each time, with their SHA-256: those that
 # a module holds since its import, and all others.
