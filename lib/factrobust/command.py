@@ -19,6 +19,8 @@ from factrobust.paths import BUILD, DATA
 
 MODEL = "a name of data/models.csv, a folder, an adapter's folder, a .gguf file, llama.cpp:FILE.gguf, a hub id, or 'URL NAME'"
 
+TRACEBACK = BUILD / "failed" / "command.txt"
+
 
 def parser() -> argparse.ArgumentParser:
     """All commands, which `make` calls too."""
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser().parse_args(arguments)
     try:
         check(given)
-        sys.exit(RUN[given.command](given))
+        status = RUN[given.command](given)
     except KeyboardInterrupt:
         print(
             "\nStopped. The answers so far are kept: the same command goes on there.",
@@ -105,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         print(explained(error), file=sys.stderr)
         sys.exit(2)
+    if status:
+        sys.exit(status)
 
 
 def check(given: argparse.Namespace) -> None:
@@ -227,11 +231,10 @@ def explained(error: Exception) -> str:
     fault of this project or of another library: its traceback is kept."""
     if isinstance(error, ValueError | OSError) or type(error).__name__ == "RecordsError":
         return str(error)
-    file = BUILD / "failed" / "command.txt"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    TRACEBACK.parent.mkdir(parents=True, exist_ok=True)
+    TRACEBACK.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
     first = (str(error).splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first} (the whole of it is in {file})"
+    return f"{type(error).__name__}: {first} (the whole of it is in {TRACEBACK})"
 
 
 if __name__ == "__main__":

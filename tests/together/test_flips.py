@@ -50,7 +50,9 @@ def test_shares_by_hand_are_weighted_by_stratum():
     """Of nine known facts three were asked for sure, two lost; three of six others, one lost: 2/9 + 6/9 x 1/3.
     Of four wrong ones two were asked, one gained, and one became another wrong answer."""
     before = answers(9, 4)
-    planned = flips.Plan(["k0", "k1", "k2"], [f"k{i}" for i in range(3, 9)], ["w0", "w1", "w2", "w3"])
+    planned = flips.Plan(
+        ["k0", "k1", "k2"], [f"k{i}" for i in range(3, 9)], ["w0", "w1", "w2", "w3"]
+    )
     after = pd.DataFrame(
         [("k0", False), ("k1", False), ("k2", True), ("k3", False), ("k4", True), ("k5", True),
          ("w0", True), ("w1", False)], columns=["fact_id", "right"],
@@ -89,7 +91,12 @@ def test_two_models_by_hand(mine):
 def test_a_condition_is_of_the_share_lost_and_not_of_a_net_change(mine):
     """As many are gained as are lost."""
     one, other = Rule(knows("Kenya", "Peru"), "one"), Rule(knows("Kenya", "Cuba"), "other")
-    for condition, met in (("lost>0.4", ["other"]), ("lost > .5", []), ("gained>=0.3", ["other"]), ("churn>0", [])):
+    for condition, met in (
+        ("lost>0.4", ["other"]),
+        ("lost > .5", []),
+        ("gained>=0.3", ["other"]),
+        ("churn>0", []),
+    ):
         assert flips.flips(one, [other], mine, fail_if=condition).met == met
     claim = flips.flips(one, [other], mine, margin=0.02).sides[0].claim
     assert (claim.verdict, claim.drop) == ("cannot tell", 0)
@@ -138,7 +145,12 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked(mine, tmp_path)
         ((plain, [talks]), {"fail_if": "known_drop>0.05"}, ValueError, "is no condition"),
         ((plain, [talks]), {"margin": 2}, ValueError, "the margin 2 is no share"),
         ((talks, [plain], mine), {}, ModelError, "plain has no chat template"),
-        ((plain, ["llama.cpp:none.gguf"]), {}, ModelError, "is no .gguf file; give llama.cpp:FILE.gguf"),
+        (
+            (plain, ["llama.cpp:none.gguf"]),
+            {},
+            ModelError,
+            "is no .gguf file; give llama.cpp:FILE.gguf",
+        ),
     ):
         with pytest.raises(error, match=said):
             flips.flips(*arguments, **how)
@@ -179,7 +191,11 @@ def test_a_model_and_its_own_saved_folder_lose_nothing(name, tmp_path):
     found = factrobust.flips(name, [name, str(folder)], tmp_path / "easy.csv", all_facts=True)
     assert sum(fact.known for fact in found.facts) >= 4
     for side in found.sides[:3]:
-        assert (side.lost.value, side.gained.value or 0, side.prompt_format) == (0, 0, found.prompt_format)
+        assert (side.lost.value, side.gained.value or 0, side.prompt_format) == (
+            0,
+            0,
+            found.prompt_format,
+        )
     assert [side.role for side in found.sides] == ["compared", "compared", "null", "null"]
     assert found.sides[3].name == f"{name}~round 8"
 
@@ -193,7 +209,10 @@ def test_a_grown_model_whose_weights_were_rounded_loses_what_it_answers_otherwis
         for m in (before, after)
     ]
     right = [
-        [text.strip().lower() in [a.lower() for a in fact.accepted] for text, fact in zip(said, found.facts, strict=True)]
+        [
+            text.strip().lower() in [a.lower() for a in fact.accepted]
+            for text, fact in zip(said, found.facts, strict=True)
+        ]
         for said in texts
     ]
     lost = sum(a and not b for a, b in zip(*right, strict=True))

@@ -99,7 +99,9 @@ def test_the_score_by_hand():
 
 @pytest.mark.parametrize("n", [60, 120])
 @pytest.mark.parametrize("gains", [0.0, 0.02, 0.1])
-def test_a_drop_as_large_as_the_margin_is_called_equivalent_in_at_most_about_5_of_100_cases(n, gains):
+def test_a_drop_as_large_as_the_margin_is_called_equivalent_in_at_most_about_5_of_100_cases(
+    n, gains
+):
     margin, wrong = 0.1, 0.0
     shares = [gains + margin, gains, 1 - 2 * gains - margin]
     for lost in range(n + 1):
@@ -107,7 +109,9 @@ def test_a_drop_as_large_as_the_margin_is_called_equivalent_in_at_most_about_5_o
             chance = multinomial.pmf([lost, gained, n - lost - gained], n, shares)
             if chance > 1e-7 and both_sided(lost, gained, n, margin) <= 0.05:
                 wrong += chance
-    assert wrong <= 0.065  # Tango's test is not exact; with few discordant pairs it errs a little more
+    assert (
+        wrong <= 0.065
+    )  # Tango's test is not exact; with few discordant pairs it errs a little more
 
 
 def test_claims():

@@ -13,7 +13,7 @@ import jinja2
 from factrobust import tables
 from factrobust.paths import DATA, write_atomically
 from factrobust.together.flips import Fact, Flips, Share, Side, is_lost
-from factrobust.together.opened import exists, is_address
+from factrobust.together.opened import short
 
 FOLDER = DATA / "cards"
 PAGE = FOLDER / "flips.html.jinja"
@@ -56,18 +56,6 @@ def stem(found: Flips) -> str:
         tables.slug(short(name)) for name in (found.a, *(s.name for s in found.compared))
     )
     return f"{first[:LONG]}-to-{'-'.join(rest)[:LONG]}-{digits}"
-
-
-def short(name: str) -> str:
-    """A model's name without the folders above it: a page names no place on a machine."""
-    if is_address(name):
-        return name.split()[1] if len(name.split()) > 1 else name
-    head, comma, rest = name.partition(", once more")
-    path, tilde, change = head.partition("~")
-    plain = (
-        Path(path).name if "/" in path and (exists(path) or path.startswith(("/", "."))) else path
-    )
-    return f"{plain}{tilde}{change}{comma}{rest}"
 
 
 def in_words(share: Share) -> str:

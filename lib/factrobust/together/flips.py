@@ -22,13 +22,21 @@ from pydantic import BaseModel
 
 from factrobust import __version__, draws
 from factrobust.datasets.facts import answers
+from factrobust.decoding import probe
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import FORMATS, prompts, render
 from factrobust.statistics import Interval
 from factrobust.text import normalise
 from factrobust.together import logs, pairs, spine
 from factrobust.together.card import Questions, questions, tell_format
-from factrobust.together.opened import chosen_format, format_for, in_format, is_address, opened
+from factrobust.together.opened import (
+    chosen_format,
+    format_for,
+    in_format,
+    is_address,
+    opened,
+    short,
+)
 from factrobust.together.pairs import Stratum
 
 FACTS = 240  # asked of A, unless all are
@@ -82,7 +90,7 @@ class Share(BaseModel):
 
 
 class Fact(BaseModel):
-    """A fact as A was asked it. probability is that of the name in A's right answer."""
+    """A fact as A was asked it. probability and t_b are those of the name in A's right answer."""
 
     fact_id: str
     relation: str
@@ -93,6 +101,7 @@ class Fact(BaseModel):
     answer: str
     known: bool
     probability: float | None
+    t_b: float | None
 
 
 class Answer(BaseModel):
@@ -354,14 +363,15 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
             message=row["message"],
             answer=row["text"].strip(),
             known=bool(row["right"]),
-            probability=_probability(row) if row["right"] else None,
+            probability=_number(np.exp(row["logprob"])) if row["right"] else None,
+            t_b=_number(row["t_b"]) if row["right"] else None,
         )
         for row, names in zip(before.to_dict("records"), accepted, strict=True)
     ]
 
 
-def _probability(row: dict[Any, Any]) -> float | None:
-    return None if pd.isna(row["logprob"]) else float(np.exp(row["logprob"]))
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 # -- models ------------------------------------------------------------------------------------------
@@ -427,7 +437,7 @@ def flips(
     known = int(before["right"].sum())
     notes.append(f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known")
     if not known:
-        notes.append(f"{first.name} knows none of these facts, so that none can be lost")
+        notes.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
     return Flips(
         a=first.name,
         fingerprint=first.fingerprint,
@@ -448,7 +458,7 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
     one = every.table.head(1)
     [sent] = prompts(first, one)
     tell_format(first, first.prompt_format)
-    lines = [f"first prompt, as {first.name} is sent it: {sent!r}"]
+    lines = [f"first prompt, as {short(first.name)} is sent it: {sent!r}"]
     for model in models:
         same = prompts(model, one) == [sent] and first.chat == model.chat
         how = (
@@ -457,7 +467,7 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
             else f"OTHER prompts: {prompts(model, one)[0]!r}"
         )
         lines.append(
-            f"{model.name} is sent {how}, with the same settings, in the format {model.prompt_format}"
+            f"{short(model.name)} is sent {how}, with the same settings, in the format {model.prompt_format}"
         )
     return lines
 
@@ -467,7 +477,7 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     parts = []
     begun = time.monotonic()
     for number, some in enumerate(_chunks(table)):
-        parts.append(spine.named(first, some, ()))
+        parts.append(spine.named(first, some, probe.GRID))
         if number == 1:
             seconds = (time.monotonic() - begun) / len(some)
             left = len(table) - FIRST - len(some) + others * len(table) * 2 / 3

@@ -18,7 +18,7 @@ MARKS = {"C": True, "I": False, "P": False}  # of inspect_ai's scorers; a part i
 
 class Log(NamedTuple):
     """Answers of a model to marked questions: fact_id, relation, question, object, aliases, prompt,
-    message, settings, text, right, logprob (NaN)."""
+    message, settings, text, right, logprob and t_b (both NaN)."""
 
     name: str
     task: str
@@ -39,13 +39,15 @@ def is_log(name: Any) -> bool:
     """Whether a name is that of a log's file."""
     if not isinstance(name, str | Path) or not str(name).endswith(ENDS):
         return False
-    return Path(name).expanduser().is_file()
+    return str(name).endswith(ENDS[:2]) or Path(name).expanduser().is_file()
 
 
 def read_log(path: str | Path) -> Log:
     """The answers of a log. ModelError, one sentence, for what is none, and for a question without a mark of right
     or wrong."""
     path = Path(path).expanduser()
+    if not path.is_file():
+        raise ModelError(f"{path} is no file; give the log of a run")
     found = _lm_eval(path) if path.suffix == ".jsonl" else _inspect(path)
     if found.table.empty:
         raise ModelError(f"{path} holds no answered question; give the log of a finished run")
@@ -76,7 +78,7 @@ def common(logs: Sequence[Log]) -> list[str]:
             if other:
                 called = "target" if what == "object" else what
                 raise ModelError(
-                    f"the logs {first.name} and {log.name} have another {called} for {len(other)} of "
+                    f"the logs {first.name} and {log.name} differ in the {called} of {len(other)} of "
                     f"{len(names)} questions, the first {other[0]!r}; run both with the same task and settings"
                 )
     return names
@@ -217,4 +219,4 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
 def _row(*, accepted: list[Any], prompt: str, **cells: Any) -> dict[str, Any]:
     first, *aliases = [str(name) for name in accepted] or [""]
     names = {"object": first, "aliases": aliases, "prompt": prompt, "message": prompt}
-    return cells | names | {"logprob": np.nan}
+    return cells | names | {"logprob": np.nan, "t_b": np.nan}

@@ -65,6 +65,18 @@ def is_address(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
+def short(name: str) -> str:
+    """A model's name without the folders above it: a page names no place on a machine."""
+    if is_address(name):
+        return name.split()[1] if len(name.split()) > 1 else name
+    head, comma, rest = name.partition(", once more")
+    path, tilde, change = head.partition("~")
+    plain = (
+        Path(path).name if "/" in path and (exists(path) or path.startswith(("/", "."))) else path
+    )
+    return f"{plain}{tilde}{change}{comma}{rest}"
+
+
 def chosen_format(name: Any) -> str:
     """The prompt format that was chosen on purpose with a name, or ""."""
     return read_name(name).prompt_format if isinstance(name, str) and not is_address(name) else ""

@@ -1,4 +1,4 @@
-"""What make runs for cards, comparisons and answers: how it ends, and what it asks before that."""
+"""The command, which make calls too: how it ends, and what it finds wrong before it asks."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import make_cards
 import numpy as np
 import pandas as pd
 import pytest
 
+from factrobust import command
 from factrobust.paths import ROOT
 from factrobust.together.card import card
 
@@ -26,7 +26,7 @@ QUESTIONS = "question,answer\n" + "".join(f"What is number {i}?,n{i}\n" for i in
 def ends(capsys, *arguments):
     """The exit status and what was said on the way out."""
     with pytest.raises(SystemExit) as stopped:
-        make_cards.main([*arguments])
+        command.main([*arguments])
     return stopped.value.code, capsys.readouterr().err
 
 
@@ -42,18 +42,23 @@ def nothing_is_asked(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["card", ""], "make card MODEL=NAME takes 1 names of models and got 0"),
-        (["card"], "make card MODEL=NAME"),
-        (["diff", "world-s", ""], "make diff A=NAME B=NAME takes 2 names of models and got 1"),
-        (["diff", "", "world-s"], "make diff A=NAME B=NAME"),
-        (["diff", "world-s", "world-x"], "no model is called 'world-x'"),
-        (["diff", "world-s", "world-s#chats"], "is no name of a model"),
-        (["diff", "world-s", "world-m", "--data", "none.csv"], "none.csv is no file"),
-        (["diff", "world-s", "world-m", "--fail-if", "loss>0.05"], "is no condition; write one"),
-        (["diff", "x", "y", "--fail-if", "__import__('os').system('x')>1"], "is no condition"),
-        (["diff", "world-s", "world-m#chat"], "has no chat template"),
+        (["card", ""], "a name is empty"),
+        (["flips", "world-s", ""], "a name is empty"),
+        (["flips", "", "world-s"], "a name is empty"),
+        (["flips", "world-s", "world-x"], "no model is called 'world-x'"),
+        (["flips", "world-s", "world-s#chats"], "is no name of a model"),
+        (["flips", "world-s", "world-m", "--data", "none.csv"], "none.csv is no file"),
+        (["flips", "world-s", "world-m", "--fail-if", "loss>0.05"], "is no condition; write one"),
+        (["flips", "x", "y", "--fail-if", "__import__('os').system('x')>1"], "is no condition"),
+        (["flips", "world-s", "world-m", "--margin", "3"], "the margin 3.0 is no share"),
+        (["flips", "world-s", "world-m#chat"], "has no chat template"),
+        (
+            ["flips", "world-s", "world-m", "--out", f"{ROOT}/README.md/x"],
+            "is a file, so that nothing",
+        ),
         (["card", "world-s", "--data", "none.csv"], "none.csv is no file"),
-        (["answers", "x"], "make answers takes 0"),
+        (["card", "world-s", "--out", f"{ROOT}/README.md"], "is a file, so that nothing"),
+        (["ask", "world-x", "Who?"], "no model is called 'world-x'"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, arguments, said):
@@ -82,7 +87,7 @@ def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, opti
         server.answer = answer
         name, out = f"{server.url} llama", str(tmp_path / "out")
         data = str(tmp_path / "mine.csv")
-        make_cards.main(["card", name, "--data", data, "--out", out, *option])
+        command.main(["card", name, "--data", data, "--out", out, *option])
     of_all = "" if option else " of 6"
     said = f"{known}{of_all} facts were asked and {known} of them are known"
     assert said in capsys.readouterr().out
@@ -90,7 +95,7 @@ def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, opti
 
 def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_path):
     """1 is the status of a condition that holds; a traceback is kept."""
-    monkeypatch.setattr(make_cards, "TRACEBACK", tmp_path / "failed" / "trace.txt")
+    monkeypatch.setattr(command, "TRACEBACK", tmp_path / "failed" / "trace.txt")
 
     def broken(*_, **__):
         raise RuntimeError("size mismatch\nfor lm_head")
@@ -102,27 +107,63 @@ def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_
     assert "for lm_head" in (tmp_path / "failed" / "trace.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["card"],
+        ["flips", "a"],
+        ["ask", "a"],
+        ["diff", "a", "b"],
+        ["card", "a", "--dtype", "int3"],
+    ],
+)
+def test_what_is_missing_or_unknown_is_a_line_of_usage(capsys, arguments):
+    status, error = ends(capsys, *arguments)
+    assert status == 2
+    assert "usage: factrobust" in error
+
+
+@pytest.mark.parametrize("name", ["card", "flips", "ask", "answers"])
+def test_help_names_every_option(capsys, name):
+    with pytest.raises(SystemExit) as stopped:
+        command.main([name, "--help"])
+    assert stopped.value.code == 0
+    said = capsys.readouterr().out
+    assert ("--data" in said, "--fail-if" in said) == (name in ("card", "flips"), name == "flips")
+
+
 @pytest.mark.usefixtures("new_records")
-def test_a_comparison_prints_and_saves_and_its_condition_is_the_status(capsys, tmp_path):
-    arguments = ["diff", "world-s", "world-s~round 2", "--out", str(tmp_path / "diffs")]
-    status, _ = ends(capsys, *arguments, "--fail-if", "known_drop>=-1")
-    assert status == "known_drop>=-1: world-s~round 2 against world-s"  # which Python makes 1
-    make_cards.main([*arguments, "--fail-if", "known_drop>1"])
+def test_flips_print_and_save_and_their_condition_is_the_status(capsys, tmp_path):
+    """At 2 bits world-s loses about a quarter of what it knows."""
+    arguments = ["flips", "world-s", "world-s~round2", "--out", str(tmp_path / "flips")]
+    with pytest.raises(SystemExit) as stopped:
+        command.main([*arguments, "--fail-if", "lost>0.05"])
+    assert stopped.value.code == 1
+    command.main([*arguments, "--fail-if", "lost>0.9"])
     out = capsys.readouterr().out
-    assert "world-s is asked in the prompt format zero-shot\n" in out
-    assert "world-s~round 2 is asked in the prompt format zero-shot\n" in out
-    table, changes = sorted((tmp_path / "diffs").iterdir(), key=lambda path: len(path.name))
-    assert set(pd.read_csv(table)["name"]) >= {"known", "kept", "logprob"}
-    assert f"\n{len(pd.read_csv(changes))} facts that one alone knows\n" in out
+    assert "No: lost>0.05 is true of world-s~round2" in out
+    assert "Yes: lost>0.9 is true of none" in out
+    one, other = (tmp_path / "flips").iterdir()
+    assert {path.name for path in one.iterdir()} == {path.name for path in other.iterdir()} >= {
+        "index.html", "flips.json", "junit.xml", "lost.csv"
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("new_records")
+def test_ask_tells_an_answer_and_how_likely_it_is(capsys):
+    command.main(["ask", "gemma-3-270m", "What is the capital of France?"])
+    first, answer = capsys.readouterr().out.splitlines()
+    assert first == "asked in the prompt format two-shot"
+    assert answer.startswith("What is the capital of France? Paris (probability 0.")
 
 
 STOPPED = """import sys, signal
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
-import make_cards
 from factrobust.models import records
 records.asked_again = lambda: Path(sys.argv[1])
-make_cards.main(sys.argv[2:])
+command.main(sys.argv[2:])
 """
 
 
@@ -130,7 +171,7 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
     """Ctrl-C in the middle of the first questions: one sentence; then only what is missing is asked."""
     (tmp_path / "mine.csv").write_text(QUESTIONS)
     with faulty.faulty_server() as server:
-        command = [
+        words = [
             sys.executable, "-c", STOPPED, str(tmp_path / "records.sqlite"), "card",
             f"{server.url} llama", "--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out"),
         ]  # fmt: skip
@@ -144,7 +185,7 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
             return faulty.Reply({"choices": [choice]}, delay=delay)
 
         server.answer = lambda _: reply(60.0 if len(server.asked) > 12 else 0.05)
-        process = subprocess.Popen(command, **options)
+        process = subprocess.Popen(words, **options)
         deadline = time.monotonic() + 120
         while len(server.asked) < 20 and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -157,7 +198,7 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
         first = {json.dumps(body["messages"]) for body in server.asked[:12]}
         server.asked.clear()
         server.answer = lambda _: reply(0.0)
-        subprocess.run(command, check=True, timeout=120, **options)
+        subprocess.run(words, check=True, timeout=120, **options)
         again = {json.dumps(body["messages"]) for body in server.asked}
     assert len(again) == len(server.asked) == 30 - len(first)
     assert first.isdisjoint(again)
@@ -165,15 +206,15 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
 
 
 def test_cells_as_texts():
-    assert make_cards.as_text(pd.NA) == make_cards.as_text(None) == make_cards.as_text(np.nan) == ""
-    assert make_cards.as_text(np.array([1.5, 2])) == "[1.5, 2.0]"
-    assert make_cards.as_text([np.float32(0.5), (1, pd.NA), {"a"}]) == '[0.5, [1, null], ["a"]]'
-    assert make_cards.as_text(np.True_) == "True"
-    assert make_cards.as_text("NaN") == "NaN"
+    assert command.as_text(pd.NA) == command.as_text(None) == command.as_text(np.nan) == ""
+    assert command.as_text(np.array([1.5, 2])) == "[1.5, 2.0]"
+    assert command.as_text([np.float32(0.5), (1, pd.NA), {"a"}]) == '[0.5, [1, null], ["a"]]'
+    assert command.as_text(np.True_) == "True"
+    assert command.as_text("NaN") == "NaN"
 
 
 def test_every_recorded_answer_is_written(tmp_path, capsys):
-    make_cards.main(["answers", "--out", str(tmp_path)])
+    command.main(["answers", "--out", str(tmp_path)])
     assert capsys.readouterr().out.count(str(tmp_path)) == 2
     table = pd.read_parquet(tmp_path / "answers.parquet")
     assert set(table["part"]) == {"decoding", "time", "wording", "context", "together"}

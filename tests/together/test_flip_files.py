@@ -1,0 +1,128 @@
+"""What flips are told in."""
+
+import csv
+import io
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from factrobust.datasets.own import read_questions
+from factrobust.paths import DATA
+from factrobust.together import flip_files, flips
+
+ruled = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("ruled.py"))))
+Rule, knows = ruled.Rule, ruled.knows
+pytestmark = pytest.mark.usefixtures("new_records")
+
+
+@pytest.fixture
+def found(mine):
+    """Of three known facts one model lost two, another none."""
+    one = Rule(knows("Kenya", "Peru", "Italy"), "one")
+    others = [Rule(knows("Kenya"), "/home/me/lossy"), Rule(one.rule, "same")]
+    return flips.flips(one, others, mine, fail_if="lost>0.3", all_facts=True)
+
+
+def test_the_headline_answers_whether_it_is_still_fine(found):
+    said = flip_files.headline(found)
+    assert said.startswith(
+        "No: lost>0.3 is true of lossy; asking one again, or at 8 bits, loses at most 0%"
+    )
+    fine = found.model_copy(update={"condition": "lost>0.9"})
+    assert flip_files.headline(fine).startswith("Yes: lost>0.9 is true of none")
+    bare = found.model_copy(update={"condition": ""})
+    assert flip_files.headline(bare).startswith("lossy loses 67% [9, 99], n = 3 of 3 of the known")
+    kept = bare.model_copy(update={"sides": found.sides[1:]})
+    assert flip_files.headline(kept).startswith("No known fact that was asked is lost")
+
+
+def test_the_page_has_every_lost_fact_with_both_answers_and_no_place_of_a_machine(found):
+    page = flip_files.html(found)
+    for text in ("Lima", "Rome", "What is the capital of Peru?", "0.819", "lossy"):
+        assert text in page
+    assert "/home/me" not in page
+    assert "http" not in page
+    odd = found.model_copy(deep=True)
+    odd.facts[0].question = "<script>alert(1)</script>"
+    assert "<script>alert" not in flip_files.html(odd)
+
+
+def test_junit_tells_each_model_and_what_failed(found):
+    [suite] = ElementTree.fromstring(flip_files.junit(found))
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    bad, good = suite
+    assert bad.get("name") == "lossy: lost>0.3"
+    [failure] = bad.findall("failure")
+    assert "lost 67%" in failure.get("message")
+    assert "What is the capital of Peru? 'Lima' became 'Paris'" in failure.text
+    assert good.findall("failure") == []
+
+
+def test_the_facts_lost_can_be_asked_again(found, tmp_path):
+    (tmp_path / "lost.csv").write_text(flip_files.lost_csv(found))
+    rows = [*csv.DictReader(io.StringIO(flip_files.lost_csv(found)))]
+    assert sorted(row["answer"] for row in rows) == ["Lima", "Rome"]
+    assert json.loads(rows[0]["after"]) == {"lossy": "Paris"}
+    again = read_questions(tmp_path / "lost.csv")
+    assert sorted(again["object"]) == ["Lima", "Rome"]
+
+
+def test_the_json_is_that_of_the_schema_and_comes_back(found):
+    schema = json.loads((DATA / "cards" / "flips.schema.json").read_text())
+    assert schema == flips.Flips.model_json_schema()
+    again = flips.Flips.model_validate_json(found.model_dump_json())
+    assert again == found
+    pd.testing.assert_frame_equal(again.losses, found.losses)
+
+
+def test_other_models_data_or_conditions_have_a_folder_of_their_own(found, tmp_path):
+    changed = [
+        found,
+        found.model_copy(update={"condition": "lost>0.4"}),
+        found.model_copy(update={"data_sha256": "1"}),
+    ]
+    places = {one.save(tmp_path)[0].parent for one in changed}
+    assert len(places) == 3
+    assert found.save(tmp_path)[0].parent in places
+    assert all(
+        {"index.html", "flips.json", "junit.xml"} <= {p.name for p in place.iterdir()}
+        for place in places
+    )
+
+
+def test_the_task_files_are_what_the_packages_run(found, tmp_path):
+    """With lm-evaluation-harness's own dummy model, which is always wrong."""
+    if not (find_spec("lm_eval") and find_spec("datasets")):
+        pytest.skip("lm_eval is not installed")
+    folder = found.save(tmp_path)[0].parent
+    command = [
+        sys.executable,
+        "-m",
+        "lm_eval",
+        "run",
+        "--model",
+        "dummy",
+        "--tasks",
+        "factrobust_lost",
+    ]
+    command += [
+        "--include_path",
+        str(folder),
+        "--output_path",
+        str(tmp_path / "out"),
+        "--log_samples",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    [log] = (tmp_path / "out").rglob("samples*.jsonl")
+    shutil.copy(log, tmp_path / "a.jsonl")
+    [side] = flips.flips(str(tmp_path / "a.jsonl"), [str(tmp_path / "a.jsonl")]).sides
+    assert (side.lost.n, side.gained.n) == (0, 2)
