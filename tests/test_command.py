@@ -161,6 +161,7 @@ def test_ask_tells_an_answer_and_how_likely_it_is(capsys):
 STOPPED = """import sys, signal
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
+from factrobust import command
 from factrobust.models import records
 records.asked_again = lambda: Path(sys.argv[1])
 command.main(sys.argv[2:])

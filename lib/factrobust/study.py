@@ -6,12 +6,12 @@ A notebook's second cell hands its parameters over by name. The rooms have studi
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import pandas as pd
-from IPython import get_ipython
 from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
@@ -32,6 +32,10 @@ def prepare_kernel() -> None:
     nothing."""
     style.setup()
     pd.set_option("display.max_colwidth", 90)
+    if "IPython" not in sys.modules:  # a script, maybe where it is not installed
+        return
+    from IPython import get_ipython
+
     if shell := get_ipython():
         shell.display_formatter.formatters["text/html"].for_type(pd.DataFrame, _as_html)
 

@@ -50,3 +50,12 @@ def copies(question):
     """It repeats a context, whomever that is about, and knows all else."""
     before, stated, _ = question.rpartition(". What")
     return before.rpartition(" is ")[2] if stated else knows(*CAPITALS)(question)
+
+
+def repeats(question):
+    """It says what a sentence before the question states of the country that is asked, and knows all else."""
+    sentence, stated, asked = question.rpartition(". What")
+    about = next((name for name in CAPITALS if name in asked), "")
+    if stated and about and about in sentence and " is " in sentence:
+        return sentence.rpartition(" is ")[2]
+    return knows(*CAPITALS)(question)

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-import make_cards
 import numpy as np
 import pytest
 
+from factrobust import command
 from factrobust.datasets.named import load_named
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
@@ -90,7 +90,35 @@ def test_known_in_this_wording_only(mine):
     rule = knows("Kenya")
     found = cards.card(Rule(lambda q: rule(q) if q.startswith("What") else "Paris"), mine)
     [kenya] = [fact for fact in found.facts if fact.known]
-    assert kenya.verdicts == ["known in this wording only", "overruled by a false context"]
+    # Behind any sentence it says Paris, which no context states: nothing overrules it.
+    assert kenya.verdicts == ["known in this wording only", "lost behind a sentence"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "verdicts"),
+    [
+        ({"wordings": 1, "irrelevant": 1, "false": 1, "overruled": 0, "kept": 0.5}, ["holds"]),
+        ({"wordings": 0.8, "kept": 1}, ["lost in some wordings"]),
+        ({"wordings": 0, "kept": 0.49}, ["known in this wording only", "lost at these decoder settings"]),
+        ({"irrelevant": 1, "false": 0, "overruled": 1}, ["overruled by a false context"]),
+        # It was wrong behind the irrelevant sentence as well, or says something that nobody stated.
+        ({"irrelevant": 0, "false": 0, "overruled": 1}, ["lost behind a sentence"]),
+        ({"irrelevant": 1, "false": 0, "overruled": 0}, ["lost behind a sentence"]),
+        ({"irrelevant": 1, "false": 0, "overruled": 1, "yours": 0}, ["overruled by a false context", "lost behind a sentence"]),
+    ],
+)  # fmt: skip
+def test_holds_means_right_in_every_answer_that_was_asked(numbers, verdicts):
+    assert cards.verdicts(numbers) == verdicts
+    assert {*verdicts} <= {*cards.VERDICTS.index}
+
+
+def test_a_model_that_repeats_a_false_context_is_overruled_by_it(mine):
+    """It knows all else, also behind a sentence about another country."""
+    found = cards.card(Rule(ruled.repeats), mine)
+    overruled = {
+        fact.fact_id for fact in found.facts if "overruled by a false context" in fact.verdicts
+    }
+    assert overruled == {fact.fact_id for fact in found.facts if fact.contexts}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +278,7 @@ def test_a_model_of_the_table_that_is_asked_as_usual_has_its_name_alone():
 def test_a_folder_without_weights(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(SystemExit) as stopped:
-        make_cards.main(["card", str(tmp_path)])
+        command.main(["card", str(tmp_path)])
     assert stopped.value.code == 2
     assert "holds no tokenizer" in capsys.readouterr().err
     (tmp_path / "tokenizer.json").write_text("{}")
@@ -338,8 +366,7 @@ def test_cards_follow_the_committed_schema():
 def test_every_verdict_and_measure_has_a_number_that_cards_hold(mine):
     found = cards.card(Rule(knows("Kenya")), mine)
     [kenya] = [fact for fact in found.facts if fact.known]
-    asked = {"known", *kenya.numbers, "years", "survives"}  # the last two not of this table
-    assert {*cards.MEASURES["number"], *cards.VERDICTS["number"].dropna()} <= asked
+    assert {*cards.MEASURES["number"]} <= {"known", *kenya.numbers, "years"}  # not of this table
     assert cards.VERDICTS["advice"].str.len().min() > 0
 
 

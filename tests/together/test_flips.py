@@ -157,14 +157,11 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked(mine, tmp_path)
     assert talks.asked == plain.asked == 0
 
 
-def test_once_more_is_asked_in_the_opposite_order_in_other_batches(mine):
+def test_once_more_is_asked_in_the_opposite_order_in_other_batches():
     asked = []
     one = Rule(lambda q: asked.append(q) or knows("Kenya")(q), "one")
-    flips.flips(one, [Rule(knows(), "other")], mine, all_facts=True)
-    assert asked[5:] == asked[:5][::-1] or sorted(asked[5:]) == sorted(asked[:5])
     again = flips.Again(one)
     assert (again.fingerprint, again.name) == ("one again", "one, once more")
-    asked.clear()
     said = again.generate([f"Q: {name}\nA:" for name in CAPITALS])
     assert asked == [*CAPITALS][::-1]
     assert [s.prompt for s in said] == [f"Q: {name}\nA:" for name in CAPITALS]

@@ -136,7 +136,8 @@ def load(fingerprint: str) -> Model | Encoder:
     it cannot be had here."""
     if fingerprint == Encoder().fingerprint:
         return Encoder()
-    identity, dtype, *changed = fingerprint.split()
+    plain = fingerprint.removesuffix(" again")  # asked once more: the same model
+    identity, dtype, *changed = plain.split()
     name = names_of_models().get(identity)
     if name is None:
         raise ModelError(f"no model in data/models.csv has the fingerprint {fingerprint}")
@@ -146,7 +147,7 @@ def load(fingerprint: str) -> Model | Encoder:
         damage = Damage(way, float(dose), int(rest[1]) if rest else 0)
         change = damage.label, partial(apply, damage=damage)
     model = load_model(name, dtype=dtype, change=change)
-    if model.fingerprint != fingerprint:
+    if model.fingerprint != plain:
         raise ModelError(f"{name} is {model.fingerprint} here, and was {fingerprint}")
     return model
 

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
-from scipy.special import expit
 
 from factrobust import __version__, draws, statistics, tables
 from factrobust.datasets import own
@@ -41,20 +40,23 @@ from factrobust.together.opened import (
     opened,
     read_name,
 )
+from factrobust.wording.metrics import stated
 
 KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
-SURVIVAL = DATA / "cards" / "survival.json"  # what notebook 6.3 fits
+CONTEXTS = ("irrelevant", "false", "true", "yours")
+HALF = 0.5
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
-# The worst first: the number that tells (see `Fact`), below which value, and what is usually done about it.
+# The worst first, and what is usually done about it; `verdicts` says when each is given.
 VERDICTS = tables.read_csv(DATA / "cards" / "verdicts.csv", index_col="verdict")
 MEASURES = tables.read_csv(DATA / "cards" / "measures.csv")  # those of a model, and their baselines
 CANNOT = [
     "how the model does on other questions, languages or longer answers than these",
-    "which of two models is better: these are facts that this one was asked; diff pairs them",
+    "which of two models is better: these are facts that this one was asked; flips pair them",
     "whether wordings or contexts of another kind would break what held here",
+    "what survives a change of the weights: flips measure that",
 ]
 
 
@@ -64,8 +66,8 @@ class Fact(BaseModel):
     numbers, of a known fact: logprob (of the answer, nats), t_b (99 if nothing breaks it), frs; kept, the
     answer's probability under the decoder's settings; wordings, the share of other wordings whose answer
     holds the right one; true, irrelevant, false, yours: 1 if the answer behind that context holds it,
-    else 0; years, the share of pairs of a year inside its time and one outside that the first wins;
-    survives, the predicted probability to be right after rounding to 4 bits.
+    else 0; overruled, 1 if the answer behind the false context is what that says; years, the share of pairs of a
+    year inside its time and one outside that the first wins.
     """
 
     fact_id: str
@@ -351,6 +353,10 @@ def _told(
             f"{longer} known facts are answered in more words than the name: their probabilities are "
             "those of the name, after the words before it"
         )
+    if model.stored_as:
+        notes.append(f"the weights in the file are {model.stored_as}")
+    if n_known and not {"false", "irrelevant"} & {*numbers}:
+        notes.append("no sentence was put before these questions: holds says nothing of contexts")
     missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
     if lost:
         missing.append(
@@ -399,11 +405,14 @@ def _numbers(
     numbers = numbers.assign(**_heated(model, right, decoder), years=_years(model, mine, seed))
     name = shaken["form"].where(shaken["way"] == "context", "wordings").rename("name")
     shares = shaken.astype({"right": float}).pivot_table("right", "fact_id", name)
-    numbers = numbers.join(shares)
-    if SURVIVAL.exists():
-        fit = json.loads(noted(SURVIVAL).read_text("utf-8"))
-        numbers["survives"] = expit(fit["intercept"] + fit["logprob"] * numbers["logprob"])
-    return numbers
+    return numbers.join(shares).join(_overruled(shaken))
+
+
+def _overruled(shaken: pd.DataFrame) -> pd.Series:
+    """Whether the answer behind a false context says what that states, 1 or 0, [fact_id]."""
+    false = shaken[(shaken["way"] == "context") & (shaken["form"] == "false")]
+    says = [stated(text, [name]) for text, name in zip(false["text"], false["stated"], strict=True)]
+    return pd.Series(says, false["fact_id"], dtype=float, name="overruled")
 
 
 def _heated(
@@ -461,7 +470,6 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
     for row in said.to_dict("records"):
         known = row["right"]
         found = numbers.loc[row["fact_id"]].dropna().to_dict() if known else {}
-        faults = VERDICTS.index[VERDICTS["below"] > VERDICTS["number"].map(found)]
         facts[row["fact_id"]] = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
@@ -469,7 +477,7 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
             accepted=[row["object"], *row["aliases"]],
             answer=row["text"].strip(),
             known=known,
-            verdicts=[*faults] or ["holds" if known else "unknown"],
+            verdicts=verdicts(found) if known else ["unknown"],
             numbers=found,
         )
     for row in shaken.to_dict("records"):
@@ -479,6 +487,26 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
         else:
             fact.contexts[row["form"]] = (row["sentence"], answer)
     return [*facts.values()]
+
+
+def verdicts(numbers: Mapping[str, float]) -> list[str]:
+    """What is told of a known fact, by its numbers (see `Fact`), the worst first. It holds if it was right
+    in every wording and behind every sentence that was asked, and more likely than not is kept by the decoder."""
+    found = []
+    wordings = numbers.get("wordings", 1)
+    if wordings == 0:
+        found.append("known in this wording only")
+    elif wordings < 1:
+        found.append("lost in some wordings")
+    overruled = numbers.get("overruled", 0) == 1 and numbers.get("irrelevant", 1) == 1
+    if overruled:
+        found.append("overruled by a false context")
+    others = ("irrelevant", "true", "yours") if overruled else CONTEXTS
+    if any(numbers.get(name, 1) == 0 for name in others):
+        found.append("lost behind a sentence")
+    if numbers.get("kept", 1) < HALF:
+        found.append("lost at these decoder settings")
+    return found or ["holds"]
 
 
 # -- what it is worth --------------------------------------------------------------------------------
