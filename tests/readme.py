@@ -19,8 +19,8 @@ BLOCK = re.compile(
 )
 # The map of the papers' tables and figures, of data/published/artifacts.csv.
 MAP = re.compile(r"(<!-- artifacts: python tests/readme.py -->\n).*?(<!-- /artifacts -->)", re.S)
-# What `make diff` prints, of the same two models as in 6.5.
-DIFF = re.compile(r"(<!-- diff: python tests/readme.py -->\n).*?(<!-- /diff -->)", re.S)
+# What `make flips` finds, of the same models as in 6.5.
+FLIPS = re.compile(r"(<!-- flips: python tests/readme.py -->\n).*?(<!-- /flips -->)", re.S)
 NUMBERS = ["mean", "low", "high", "n"]
 # What some tables call the estimate before its interval.
 MEANS = {"share": "mean", "half_effect": "mean", "r": "mean"}
@@ -163,13 +163,13 @@ def _ours(quoted: str, figures: Path) -> str:
 
 
 def printed(figures: Path) -> str:
-    table = pd.read_csv(figures / "6-together" / "table-diff.csv")
+    table = pd.read_csv(figures / "6-together" / "table-flips.csv")
     return f"```text\n{table.round(3).to_string(index=False)}\n```"
 
 
 def with_results(page: str, figures: Path) -> str:
-    page = DIFF.sub(lambda m: f"{m[1]}{printed(figures)}\n{m[2]}", page)
     page = MAP.sub(lambda m: f"{m[1]}{mapped(figures)}\n{m[2]}", page)
+    page = FLIPS.sub(lambda m: f"{m[1]}{printed(figures)}\n{m[2]}", page)
     return BLOCK.sub(lambda m: f"{m[1]}{results(m[2], figures)}\n{m[3]}", page)
 
 

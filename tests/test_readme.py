@@ -29,7 +29,7 @@ def test_each_quoted_number_stands_on_a_page():
     parts = {line.partition(": ")[0] for line in readme.QUOTED.strip().splitlines()}
     pages = [(paths.ROOT / name).read_text(encoding="utf-8") for name in readme.PAGES]
     assert {found[2] for page in pages for found in readme.BLOCK.finditer(page)} == parts
-    assert sum(len(readme.DIFF.findall(page)) for page in pages) == 1
+    assert sum(len(readme.FLIPS.findall(page)) for page in pages) == 1
 
 
 def wrong(text, tables):
@@ -56,10 +56,10 @@ def test_the_results_state_what_the_tables_hold(results):
 
 
 @pytest.mark.parametrize("name", ["README.md", "profiles/README.md"])
-def test_a_comparison_states_what_diff_found(results, name):
+def test_a_comparison_states_what_flips_found(results, name):
     text = (paths.ROOT / name).read_text(encoding="utf-8")
-    about = text[text.index("    make diff A=smollm2-135m-instruct") :].partition("\n## ")[0]
-    assert wrong(about, [results / "figures" / "6-together" / "table-diff.csv"]) == []
+    about = text[text.index("    make flips A=smollm2-135m-instruct") :].partition("\n## ")[0]
+    assert wrong(about, [results / "figures" / "6-together" / "table-flips.csv"]) == []
 
 
 def test_the_fact_lost_is_what_the_notebooks_saw(results):

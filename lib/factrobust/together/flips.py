@@ -169,13 +169,13 @@ class Flips(BaseModel):
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row a model and share: model, role, share (of GATED), value, low, high, n, of."""
+        """A row a model and share: model, role, share (of GATED), mean, low, high, n, of."""
         rows = [
             {"model": side.name, "role": side.role, "share": name, **dict(getattr(side, name))}
             for side in self.sides
             for name in GATED
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows).rename(columns={"value": "mean"})
 
     @property
     def losses(self) -> pd.DataFrame:
