@@ -164,7 +164,8 @@ def _ours(quoted: str, figures: Path) -> str:
 
 def printed(figures: Path) -> str:
     table = pd.read_csv(figures / "6-together" / "table-flips.csv")
-    return f"```text\n{table.round(3).to_string(index=False)}\n```"
+    table = table.round({name: 3 for name in NUMBERS})
+    return f"```text\n{table.to_string(index=False)}\n```"
 
 
 def with_results(page: str, figures: Path) -> str:

@@ -89,7 +89,9 @@ def test_an_endpoint_that_is_down_is_one_sentence(mine):
 
 def test_known_in_this_wording_only(mine):
     rule = knows("Kenya")
-    found = cards.card(Rule(lambda q: rule(q) if re.fullmatch("What[^.]*[?]", q) else "Paris"), mine)
+    found = cards.card(
+        Rule(lambda q: rule(q) if re.fullmatch("What[^.]*[?]", q) else "Paris"), mine
+    )
     [kenya] = [fact for fact in found.facts if fact.known]
     # Behind any sentence it says Paris, which no context states: nothing overrules it.
     assert kenya.verdicts == ["known in this wording only", "lost behind a sentence"]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import factrobust
+from factrobust.datasets.named import load_named
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import ModelError
 from factrobust.models.load import find_weights, load_model, location
@@ -165,6 +166,19 @@ def test_once_more_is_asked_in_the_opposite_order_in_other_batches():
     said = again.generate([f"Q: {name}\nA:" for name in CAPITALS])
     assert asked == [*CAPITALS][::-1]
     assert [s.prompt for s in said] == [f"Q: {name}\nA:" for name in CAPITALS]
+
+
+def test_an_answer_in_other_words_that_states_the_name_is_no_loss():
+    """Part 1's rule asks that a short answer be the name; a tuned model may say more. A name in another word is none."""
+    facts = load_named(["embedded"], limit=1740).table
+    kenya = facts[facts["fact_id"] == "capital/kenya"].reset_index(drop=True)
+    for text, right in (
+        ("Nairobi", True),
+        ("the city of Nairobi", True),
+        ("Nairobistan", False),
+        ("Lima", False),
+    ):
+        assert flips._asked(Rule(lambda _, text=text: text), kenya)["right"].tolist() == [right]
 
 
 EASY = """question,answer,aliases,relation

@@ -38,6 +38,7 @@ from factrobust.together.opened import (
     short,
 )
 from factrobust.together.pairs import Stratum
+from factrobust.wording.metrics import stated
 
 FACTS = 240  # asked of A, unless all are
 SURE = 1 / 3  # of the known facts: those of the lowest probability are asked for sure
@@ -477,7 +478,7 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     parts = []
     begun = time.monotonic()
     for number, some in enumerate(_chunks(table)):
-        parts.append(spine.named(first, some, probe.GRID))
+        parts.append(_asked(first, some, probe.GRID))
         if number == 1:
             seconds = (time.monotonic() - begun) / len(some)
             left = len(table) - FIRST - len(some) + others * len(table) * 2 / 3
@@ -491,6 +492,15 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     asked = pd.concat(parts, ignore_index=True)
     asked["message"] = messages(first.prompt_format, asked)
     return asked.astype({"right": bool})
+
+
+def _asked(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
+    """`spine.named`, but right is also an answer that states a name among other words: a model that was tuned to
+    talk ("a Greek poet named Homer") has lost nothing by that."""
+    said = spine.named(model, some, grid)
+    names = answers(said)
+    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
+    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
 
 
 def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
@@ -523,7 +533,7 @@ def _after(
         names = [name for name in planned.upto(look) if name not in done]
         done.update(names)
         some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
-        said = spine.named(model, some, ())
+        said = _asked(model, some)
         parts.append(said[["fact_id", "text", "right"]].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
         if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
