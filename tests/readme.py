@@ -164,7 +164,7 @@ def _ours(quoted: str, figures: Path) -> str:
 
 def printed(figures: Path) -> str:
     table = pd.read_csv(figures / "6-together" / "table-flips.csv")
-    table = table.round({name: 3 for name in NUMBERS})
+    table = table.round(dict.fromkeys(NUMBERS, 3))
     return f"```text\n{table.to_string(index=False)}\n```"
 
 

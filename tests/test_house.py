@@ -17,7 +17,17 @@ LIB = ROOT / "lib" / "factrobust"
 NOTEBOOKS = [ROOT / name for name in find_notebooks(ROOT)]
 ROOMS = ("decoding", "time", "wording", "context")  # of the four papers
 UPPER = ("exposure", "together")  # which stand on these
-BASE = {"paths", "draws", "schemas", "tables", "text", "statistics", "regression", "provenance"}
+BASE = {
+    "paths",
+    "draws",
+    "schemas",
+    "tables",
+    "text",
+    "statistics",
+    "regression",
+    "provenance",
+    "pairs",
+}
 FLOOR = {*BASE, "models", "datasets", "plots", "endings", "study"}
 # What each part of the library may import, beside itself; the base is one part.
 BELOW = dict.fromkeys(BASE, BASE)
@@ -26,11 +36,12 @@ BELOW |= {"endings": {*BASE, "models"}, "study": {*BASE, "models", "datasets", "
 BELOW |= dict.fromkeys(ROOMS, FLOOR)
 BELOW |= {"exposure": {*FLOOR, *ROOMS}, "together": {*FLOOR, *ROOMS, "exposure", "reproduce"}}
 BELOW |= {"reproduce": {*FLOOR, "together"}, "__init__": {"models", "context", "together"}}
+BELOW |= {"command": {*FLOOR, *ROOMS, "together"}}
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",
     "metrics": "metrics meter placebo floor successions prediction regression attribution following sharpness",
-    "plots": "plots", "study": "study shaken grounding spine damage opened card page compare answers __init__",
+    "plots": "plots", "study": "study shaken grounding spine opened card page flips flip_files answers __init__",
 }  # fmt: skip
 INSIDE = {
     "facts": ({"facts"}, {"models", "plots", "study"}),

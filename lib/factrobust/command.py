@@ -186,9 +186,25 @@ def make_flips(given: argparse.Namespace) -> int:
 
 
 def ask(given: argparse.Namespace) -> int:
-    from factrobust.together import asked
+    """Print the prompt format, and of each question the greedy answer and how likely it is."""
+    import numpy as np
 
-    print(asked.text(given.model, given.questions, given.dtype))
+    from factrobust import endings
+    from factrobust.decoding import probe
+    from factrobust.models.prompts import FORMATS, render
+    from factrobust.together.opened import chosen_format, in_format, opened
+
+    model = opened(given.model, given.dtype)
+    usual = "instruction" if model.chat else "two-shot"  # questions bring no beginnings of answers
+    model = in_format(model, chosen_format(given.model) or usual)
+    form = FORMATS[model.prompt_format]
+    nothing = [""] * len(given.questions)
+    sent = render(model.prompt_format, given.questions, nothing, model.chat)
+    found = endings.ask(model, sent, max_new_tokens=probe.LONG, stop=form.stop)
+    print(f"asked in the prompt format {model.prompt_format}")
+    for question, said in zip(given.questions, found, strict=True):
+        chance = f" (probability {np.exp(sum(said.logprobs)):.3f})" if said.logprobs else ""
+        print(f"{question} {endings.said(said.text, said.prompt).strip()}{chance}")
     return 0
 
 

@@ -1,7 +1,7 @@
 """What a model lost on the way to another form of it: each fact, beside what asking twice loses.
 
 found = factrobust.flips("base.gguf", ["q4.gguf", "lora/"])            # names (`together.opened`)
-found = factrobust.flips("before.jsonl", ["after.jsonl"])               # logs (`together.logs`)
+found = factrobust.flips("before.jsonl", ["after.jsonl"])               # logs (`datasets.logs`)
 found.save("build/flips")                                               # `together.flip_files`
 
 The first model, A, is asked first. Of its known facts the third with the lowest probability, where losses
@@ -20,14 +20,16 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
-from factrobust import __version__, draws
+from factrobust import __version__, draws, pairs
+from factrobust.datasets import logs
 from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import FORMATS, prompts, render
+from factrobust.pairs import Stratum
 from factrobust.statistics import Interval
 from factrobust.text import normalise
-from factrobust.together import logs, pairs, spine
+from factrobust.together import spine
 from factrobust.together.card import Questions, questions, tell_format
 from factrobust.together.opened import (
     chosen_format,
@@ -37,7 +39,6 @@ from factrobust.together.opened import (
     opened,
     short,
 )
-from factrobust.together.pairs import Stratum
 from factrobust.wording.metrics import stated
 
 FACTS = 240  # asked of A, unless all are
@@ -393,7 +394,7 @@ def flips(
     """Ask A and each of the `others` the same facts in the same prompt, and tell what was lost and gained.
 
     Models are names (`together.opened`), models, or all of them logs of runs already made
-    (`together.logs`): then nothing is asked. `data` is a CSV of one's own (`datasets.own`); of longer
+    (`datasets.logs`): then nothing is asked. `data` is a CSV of one's own (`datasets.own`); of longer
     ones, and of the embedded facts, `n` are drawn by lot, unless `all_facts` are asked. `fail_if` is a
     condition (`read_condition`): each model is asked until its interval is clear of it; the intervals
     allow for the looks. With a `margin` (a share) all facts drawn are asked of each model, and a claim is made

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from factrobust.together.pairs import (
+from factrobust.pairs import (
     Stratum,
     both_sided,
     churn,

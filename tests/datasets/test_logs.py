@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from factrobust.models.interface import ModelError
-from factrobust.together import flips, logs
+from factrobust.datasets import logs
+from factrobust.together import flips
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "data" / "logs"
 pytestmark = pytest.mark.usefixtures("new_records")
 
 
@@ -131,20 +131,20 @@ def test_logs_that_cannot_be_compared(tmp_path):
         (inspected(tmp_path / "h.json", [0.5]), "marks the sample 'q0' as 0.5, which is neither"),
         (inspected(tmp_path / "i.json", "C", scores=None), "is no log of inspect_ai with scores"),
     ):
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ValueError, match=said):
             flips.flips(one, [log])
     for name, text in (("x.jsonl", "no JSON"), ("y.jsonl", ""), ("x.json", "{"), ("y.json", "[]")):
         (tmp_path / name).write_text(text)
-        with pytest.raises(ModelError, match=f"{name} "):
+        with pytest.raises(ValueError, match=f"{name} "):
             logs.read_log(tmp_path / name)
-    with pytest.raises(ModelError, match="a log can be compared with logs only"):
+    with pytest.raises(ValueError, match="a log can be compared with logs only"):
         flips.flips(one, ["world-s"])
-    with pytest.raises(ModelError, match="logs bring their own questions"):
+    with pytest.raises(ValueError, match="logs bring their own questions"):
         flips.flips(one, [one], tmp_path / "mine.csv")
 
 
 def test_the_logs_that_the_packages_wrote():
-    """Each of two models that answered README's three facts, by `tests/together/data/README.md`."""
+    """Each of two models that answered README's three facts, by `tests/datasets/data/logs/README.md`."""
     for end, n in (("jsonl", 3), ("json", 3)):
         found = flips.flips(str(DATA / f"before.{end}"), [str(DATA / f"after.{end}")])
         assert len(found.facts) == n

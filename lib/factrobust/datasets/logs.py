@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from factrobust.models.interface import ModelError
+from factrobust.tables import FactsError
 
 ENDS = (".jsonl", ".eval", ".json")
 MARKS = {"C": True, "I": False, "P": False}  # of inspect_ai's scorers; a part is not right
@@ -43,31 +43,31 @@ def is_log(name: Any) -> bool:
 
 
 def read_log(path: str | Path) -> Log:
-    """The answers of a log. ModelError, one sentence, for what is none, and for a question without a mark of right
+    """The answers of a log. FactsError, one sentence, for what is none, and for a question without a mark of right
     or wrong."""
     path = Path(path).expanduser()
     if not path.is_file():
-        raise ModelError(f"{path} is no file; give the log of a run")
+        raise FactsError(f"{path} is no file; give the log of a run")
     found = _lm_eval(path) if path.suffix == ".jsonl" else _inspect(path)
     if found.table.empty:
-        raise ModelError(f"{path} holds no answered question; give the log of a finished run")
+        raise FactsError(f"{path} holds no answered question; give the log of a finished run")
     twice = found.table["fact_id"].duplicated()
     if twice.any():
         name = found.table.loc[twice, "fact_id"].iloc[0]
-        raise ModelError(
+        raise FactsError(
             f"{path} holds the question {name!r} twice; give a log of one epoch of one task"
         )
     return found
 
 
 def common(logs: Sequence[Log]) -> list[str]:
-    """The ids that all logs hold. ModelError if there are none, or if prompts or settings differ."""
+    """The ids that all logs hold. FactsError if there are none, or if prompts or settings differ."""
     first, *rest = logs
     names = [
         n for n in first.table["fact_id"] if all((log.table["fact_id"] == n).any() for log in rest)
     ]
     if not names:
-        raise ModelError(
+        raise FactsError(
             f"{first.name} and {rest[0].name} share no question; give logs of the same task"
         )
     ours = first.table.set_index("fact_id")
@@ -77,7 +77,7 @@ def common(logs: Sequence[Log]) -> list[str]:
             other = [name for name in names if ours.loc[name, what] != theirs.loc[name, what]]
             if other:
                 called = "target" if what == "object" else what
-                raise ModelError(
+                raise FactsError(
                     f"the logs {first.name} and {log.name} differ in the {called} of {len(other)} of "
                     f"{len(names)} questions, the first {other[0]!r}; run both with the same task and settings"
                 )
@@ -95,9 +95,9 @@ def _lm_eval(path: Path) -> Log:
         metric = _metric(kept, path)
         table = pd.DataFrame([_lm_eval_row(row, metric) for row in kept])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        if isinstance(error, ModelError):
+        if isinstance(error, FactsError):
             raise
-        raise ModelError(
+        raise FactsError(
             f"{path} is no log of lm-evaluation-harness ({type(error).__name__}: {error}); make one with "
             "--log_samples"
         ) from error
@@ -113,7 +113,7 @@ def _metric(rows: list[dict[str, Any]], path: Path) -> str:
     for name in named:
         if all(row[name] in (0, 1) for row in rows):
             return str(name)
-    raise ModelError(
+    raise FactsError(
         f"{path} has no metric that is 0 or 1 for every question (it has {', '.join(named)}); log a task with one, such "
         "as exact_match or acc"
     )
@@ -159,7 +159,7 @@ def _inspect(path: Path) -> Log:
         try:
             log = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ModelError(f"{path} is no JSON ({error}); give a log of inspect_ai") from error
+            raise FactsError(f"{path} is no JSON ({error}); give a log of inspect_ai") from error
     try:
         samples = log["samples"] or []
         metric = next(iter(samples[0]["scores"])) if samples else ""
@@ -168,7 +168,7 @@ def _inspect(path: Path) -> Log:
         table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
         name, task = log["eval"]["model"], log["eval"]["task"]
     except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
-        raise ModelError(
+        raise FactsError(
             f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give one of "
             "`inspect eval`"
         ) from error
@@ -179,7 +179,7 @@ def _read_eval(path: Path) -> dict[str, Any]:
     try:
         from inspect_ai.log import read_eval_log
     except ImportError as error:
-        raise ModelError(
+        raise FactsError(
             f"{path} is read by the package inspect_ai, which is not installed; install it, or write the log "
             "as JSON (`inspect log convert --to json`)"
         ) from error
@@ -191,7 +191,7 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
     mark = sample["scores"][metric]
     value = mark["value"]
     if value not in (*MARKS, 0, 1):
-        raise ModelError(
+        raise FactsError(
             f"{path} marks the sample {sample['id']!r} as {value!r}, which is neither right nor wrong; use a "
             "scorer that marks C or I, such as includes"
         )
