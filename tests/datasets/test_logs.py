@@ -156,6 +156,6 @@ def test_a_packed_log_is_read_by_inspect_ai_itself(tmp_path, monkeypatch):
         file.writestr("header.json", "{}")
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(
-        ModelError, match="is read by the package inspect_ai, which is not installed"
+        ValueError, match="is read by the package inspect_ai, which is not installed"
     ):
         logs.read_log(tmp_path / "a.eval")
