@@ -1,6 +1,8 @@
-"""The command: factrobust card MODEL, factrobust flips A B ..., factrobust ask MODEL QUESTION, factrobust answers.
+"""The command: factrobust card MODEL, factrobust flips A B ..., factrobust ask MODEL QUESTION,
+factrobust answers.
 
-The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one sentence, for
+The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one
+sentence, for
 what cannot be done, and 130 after Ctrl-C.
 """
 
@@ -17,7 +19,10 @@ from typing import Any
 from factrobust import __version__
 from factrobust.paths import BUILD, DATA
 
-MODEL = "a name of data/models.csv, a folder, an adapter's folder, a .gguf file, llama.cpp:FILE.gguf, a hub id, or 'URL NAME'"
+MODEL = (
+    "a name of data/models.csv, a folder, an adapter's folder, a .gguf file, "
+    "llama.cpp:FILE.gguf, a hub id, or 'URL NAME'"
+)
 
 TRACEBACK = BUILD / "failed" / "command.txt"
 
@@ -226,7 +231,8 @@ RUN = {"card": make_card, "flips": make_flips, "ask": ask, "answers": write_answ
 
 
 def as_text(cell: Any) -> str:
-    """A cell of a table as a text: a list, a set or an array as JSON, what is missing as nothing."""
+    """A cell of a table as a text: a list, a set or an array as JSON, what is missing as
+    nothing."""
     import pandas as pd
 
     if pd.api.types.is_list_like(cell):
@@ -235,7 +241,8 @@ def as_text(cell: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold of a value: NumPy's numbers and arrays as Python's, a set as a list; nothing for
+    """What JSON can hold of a value: NumPy's numbers and arrays as Python's, a set as a list;
+    nothing for
     pandas' mark of what is missing."""
     if hasattr(value, "tolist"):
         return value.tolist()
@@ -243,7 +250,8 @@ def plain(value: Any) -> Any:
 
 
 def explained(error: Exception) -> str:
-    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError) is a
+    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError)
+    is a
     fault of this project or of another library: its traceback is kept."""
     if isinstance(error, ValueError | OSError) or type(error).__name__ == "RecordsError":
         return str(error)

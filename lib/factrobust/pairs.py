@@ -1,7 +1,10 @@
-"""Two models' answers to the same facts, in pairs: what was lost, what was gained, and what that shows.
+"""Two models' answers to the same facts, in pairs: what was lost, what was gained, and what that
+shows.
 
-A net difference hides losses: 12 facts lost and 14 others gained are a rise of two. So the share of the
-first model's known facts that the second gets wrong (lost) stands beside the share of the others that
+A net difference hides losses: 12 facts lost and 14 others gained are a rise of two. So the share
+of the
+first model's known facts that the second gets wrong (lost) stands beside the share of the others
+that
 it gets right (gained). Intervals and tests take facts as independent draws from facts like these.
 """
 
@@ -9,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtrc, ndtr
 from scipy.stats import binom, binomtest
 
-from factrobust.statistics import NOTHING, Array, Interval, binomial_interval
+from factrobust.statistics import NOTHING, Interval, binomial_interval
 
 ALPHA = 0.05
 GRID = 201  # values of the nuisance share at which an exact test is evaluated
@@ -21,7 +25,8 @@ MOST = 10**7  # facts, from which on more are not asked for
 
 
 class Stratum(NamedTuple):
-    """Facts of which some were drawn by lot and asked, and how many of these were hit (lost, or gained)."""
+    """Facts of which some were drawn by lot and asked, and how many of these were hit (lost, or
+    gained)."""
 
     size: int
     asked: int
@@ -29,10 +34,13 @@ class Stratum(NamedTuple):
 
 
 def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> Interval:
-    """The share hit of all facts of one or two strata, with an exact interval; n counts those asked.
+    """The share hit of all facts of one or two strata, with an exact interval; n counts those
+    asked.
 
-    The estimate is the mean of the strata's shares, weighted by their sizes: over all draws by lot its
-    mean is the share itself. A bound is the share at which an exact test of the estimate just rejects
+    The estimate is the mean of the strata's shares, weighted by their sizes: over all draws by lot
+    its
+    mean is the share itself. A bound is the share at which an exact test of the estimate just
+    rejects
     (see `tail`); of strata that were asked whole it is Clopper and Pearson's (1934).
     """
     used = [stratum for stratum in strata if stratum.size]
@@ -55,7 +63,8 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
 
 
 def tail(one: Stratum, other: Stratum, share: float) -> float:
-    """The largest probability, over all ways in which two strata can have this share together, of an
+    """The largest probability, over all ways in which two strata can have this share together, of
+    an
     estimate at least as large as the one found: the p-value of "the share is at most this one".
 
     Every pair of counts is enumerated; the strata's own shares run over a grid of GRID values.
@@ -100,12 +109,14 @@ def _crossing(rising: Callable[[float], float]) -> float:
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """McNemar's exact two-sided p (1947) that as many facts are lost as gained, of the pairs that differ."""
+    """McNemar's exact two-sided p (1947) that as many facts are lost as gained, of the pairs that
+    differ."""
     return float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
 
 
 def score(lost: int, gained: int, n: int, drop: float) -> float:
-    """Tango's score statistic (Statistics in Medicine 17, 1998, equation 3) of n pairs for a drop in the
+    """Tango's score statistic (Statistics in Medicine 17, 1998, equation 3) of n pairs for a drop
+    in the
     share right: standard normal if this is the drop, above 0 if more was found."""
     a = 2 * n
     b = -lost - gained + (2 * n - lost + gained) * drop
@@ -116,7 +127,8 @@ def score(lost: int, gained: int, n: int, drop: float) -> float:
 
 
 class Claim(NamedTuple):
-    """What n pairs say of a drop in the share right; p is that of the two one-sided tests together."""
+    """What n pairs say of a drop in the share right; p is that of the two one-sided tests
+    together."""
 
     verdict: Literal["equivalent", "worse", "better", "cannot tell"]
     drop: float
@@ -125,9 +137,11 @@ class Claim(NamedTuple):
 
 
 def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
-    """Whether the share right is the same within a margin, by two one-sided tests (Schuirmann, 1987).
+    """Whether the share right is the same within a margin, by two one-sided tests (Schuirmann,
+    1987).
 
-    Equivalent: both "it fell by the margin or more" and "it rose by the margin or more" are rejected at
+    Equivalent: both "it fell by the margin or more" and "it rose by the margin or more" are
+    rejected at
     5%. Else worse, or better, if McNemar's exact test rejects at 5%. Else nothing can be told.
     """
     p_value = both_sided(lost, gained, n, margin)
@@ -164,8 +178,9 @@ def _needed(lost: float, gained: float, margin: float) -> int:
     return min(high, MOST)
 
 
-def churn(both_wrong: Array, same_text: Array) -> Interval:
-    """The share of the facts that both get wrong ([fact], bool) whose wrong answer is another one."""
+def churn(both_wrong: NDArray[np.bool_], same_text: NDArray[np.bool_]) -> Interval:
+    """The share of the facts that both get wrong ([fact], bool) whose wrong answer is another
+    one."""
     n = int(np.sum(both_wrong))
     if not n:
         return NOTHING

@@ -10,6 +10,7 @@ import numpy as np
 import peft
 import pytest
 import torch
+from factrobust.together.damage import Damage, apply
 
 from factrobust.models import adapters, load
 from factrobust.models.causal import CausalLM
@@ -17,7 +18,6 @@ from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.engine import Plain
 from factrobust.models.interface import Model, ModelError
 from factrobust.paths import ROOT
-from factrobust.together.damage import Damage, apply
 
 HERE = Path(__file__).parent
 devices = runpy.run_path(str(HERE / "devices.py"))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from factrobust.together.damage import Damage, apply
 
 from factrobust.models.interface import ModelError
 from factrobust.models.linear import ExactLinear, PackedLinear, available, prepack
-from factrobust.together.damage import Damage, apply
 
 SIZES = {
     "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,

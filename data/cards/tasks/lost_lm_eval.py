@@ -1,4 +1,5 @@
-"""What lost_lm_eval.yaml calls: the facts of lost.csv beside it, and whether an answer states one of the names."""
+"""What lost_lm_eval.yaml calls: the facts of lost.csv beside it, and whether an answer states one
+of the names."""
 
 import csv
 import json

@@ -1,4 +1,5 @@
-"""Logs of runs already made: lm-evaluation-harness's samples (`--log_samples`, .jsonl) and inspect_ai's
+"""Logs of runs already made: lm-evaluation-harness's samples (`--log_samples`, .jsonl) and
+inspect_ai's
 (.eval, .json)."""
 
 import hashlib
@@ -43,7 +44,8 @@ def is_log(name: Any) -> bool:
 
 
 def read_log(path: str | Path) -> Log:
-    """The answers of a log. FactsError, one sentence, for what is none, and for a question without a mark of right
+    """The answers of a log. FactsError, one sentence, for what is none, and for a question without
+    a mark of right
     or wrong."""
     path = Path(path).expanduser()
     if not path.is_file():
@@ -61,7 +63,8 @@ def read_log(path: str | Path) -> Log:
 
 
 def common(logs: Sequence[Log]) -> list[str]:
-    """The ids that all logs hold. FactsError if there are none, or if prompts or settings differ."""
+    """The ids that all logs hold. FactsError if there are none, or if prompts or settings
+    differ."""
     first, *rest = logs
     names = [
         n for n in first.table["fact_id"] if all((log.table["fact_id"] == n).any() for log in rest)
@@ -78,13 +81,15 @@ def common(logs: Sequence[Log]) -> list[str]:
             if other:
                 called = "target" if what == "object" else what
                 raise FactsError(
-                    f"the logs {first.name} and {log.name} differ in the {called} of {len(other)} of "
-                    f"{len(names)} questions, the first {other[0]!r}; run both with the same task and settings"
+                    f"the logs {first.name} and {log.name} differ in the {called} of "
+                    f"{len(other)} of "
+                    f"{len(names)} questions, the first {other[0]!r}; run both with the same "
+                    f"task and settings"
                 )
     return names
 
 
-# -- lm-evaluation-harness ---------------------------------------------------------------------------
+# -- lm-evaluation-harness -------------------------------------------------------------------------
 
 
 def _lm_eval(path: Path) -> Log:
@@ -98,7 +103,8 @@ def _lm_eval(path: Path) -> Log:
         if isinstance(error, FactsError):
             raise
         raise FactsError(
-            f"{path} is no log of lm-evaluation-harness ({type(error).__name__}: {error}); make one with "
+            f"{path} is no log of lm-evaluation-harness ({type(error).__name__}: {error}); make "
+            f"one with "
             "--log_samples"
         ) from error
     name = path.parent.name + "/" + path.name if path.parent.name else path.name
@@ -114,7 +120,8 @@ def _metric(rows: list[dict[str, Any]], path: Path) -> str:
         if all(row[name] in (0, 1) for row in rows):
             return str(name)
     raise FactsError(
-        f"{path} has no metric that is 0 or 1 for every question (it has {', '.join(named)}); log a task with one, such "
+        f"{path} has no metric that is 0 or 1 for every question (it has {', '.join(named)}); "
+        f"log a task with one, such "
         "as exact_match or acc"
     )
 
@@ -122,10 +129,11 @@ def _metric(rows: list[dict[str, Any]], path: Path) -> str:
 def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
     doc = row["doc"]
     calls = row["arguments"]
-    first = calls["gen_args_0"] if isinstance(calls, dict) else dict(enumerate(calls[0]))
-    prompt, settings = (
-        first.get(key) for key in (("arg_0", "arg_1") if "arg_0" in first else (0, 1))
+    first: dict[Any, Any] = (
+        calls["gen_args_0"] if isinstance(calls, dict) else dict(enumerate(calls[0]))
     )
+    keys = ("arg_0", "arg_1") if "arg_0" in first else (0, 1)
+    prompt, settings = str(first[keys[0]]), first.get(keys[1])
     question = doc.get("question") or prompt.rstrip().splitlines()[-1]
     accepted = row["target"] if isinstance(row["target"], list) else [row["target"]]
     return _row(
@@ -149,7 +157,7 @@ def _said(answers: list[Any]) -> str:
     return f"choice {int(np.argmax([float(answer[0]) for answer in answers])) + 1}"
 
 
-# -- inspect_ai --------------------------------------------------------------------------------------
+# -- inspect_ai ------------------------------------------------------------------------------------
 
 
 def _inspect(path: Path) -> Log:
@@ -169,7 +177,8 @@ def _inspect(path: Path) -> Log:
         name, task = log["eval"]["model"], log["eval"]["task"]
     except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
         raise FactsError(
-            f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give one of "
+            f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give "
+            f"one of "
             "`inspect eval`"
         ) from error
     return Log(f"{name} ({path.name})", task, metric, table)
@@ -180,7 +189,8 @@ def _read_eval(path: Path) -> dict[str, Any]:
         from inspect_ai.log import read_eval_log
     except ImportError as error:
         raise FactsError(
-            f"{path} is read by the package inspect_ai, which is not installed; install it, or write the log "
+            f"{path} is read by the package inspect_ai, which is not installed; install it, or "
+            f"write the log "
             "as JSON (`inspect log convert --to json`)"
         ) from error
     found: dict[str, Any] = read_eval_log(str(path)).model_dump(mode="json")
@@ -192,7 +202,8 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
     value = mark["value"]
     if value not in (*MARKS, 0, 1):
         raise FactsError(
-            f"{path} marks the sample {sample['id']!r} as {value!r}, which is neither right nor wrong; use a "
+            f"{path} marks the sample {sample['id']!r} as {value!r}, which is neither right nor "
+            f"wrong; use a "
             "scorer that marks C or I, such as includes"
         )
     sent = sample["input"]

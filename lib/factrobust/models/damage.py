@@ -1,7 +1,8 @@
 """What people do to weights: round them to a few bits, prune them, disturb them.
 
 Changed are the matrices of the linear layers, of experts and their routers: neither embeddings, nor
-the head (tied or not), nor norms and biases. The change is computed in float32, whatever the weights'
+the head (tied or not), nor norms and biases. The change is computed in float32, whatever the
+weights'
 dtype and device, and is part of the model's fingerprint.
 """
 
@@ -23,7 +24,8 @@ LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
 
 
 class Damage(NamedTuple):
-    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where it has
+    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where
+    it has
     one, else to nearest), "prune" a share of each matrix, "noise" of so many standard deviations of
     each matrix, in the draw `seed`."""
 
@@ -59,7 +61,8 @@ def apply(network: Any, damage: Damage) -> None:
     if away or not found:
         what = f"{away[0]} is not in memory as plain numbers" if away else "it has no linear layers"
         raise ModelError(
-            f"the weights of {type(network).__name__} cannot be changed by {damage.label!r}: {what}; take "
+            f"the weights of {type(network).__name__} cannot be changed by {damage.label!r}: "
+            f"{what}; take "
             "a model of float32, bfloat16 or float16 that fits into memory"
         )
     generator = torch.Generator().manual_seed(damage.seed)
@@ -73,7 +76,8 @@ def apply(network: Any, damage: Damage) -> None:
 
 
 def matrices(network: Any) -> list[tuple[str, Any, bool]]:
-    """Name and weights [output, input] of all that is changed, or [expert, output, input], and whether the
+    """Name and weights [output, input] of all that is changed, or [expert, output, input], and
+    whether the
     last two are exchanged; in the order of the network's parameters."""
     import torch
     from transformers.pytorch_utils import Conv1D

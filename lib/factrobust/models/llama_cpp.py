@@ -1,6 +1,8 @@
-"""A .gguf file as llama.cpp's own server answers from it: the very file, with the very program, that ships.
+"""A .gguf file as llama.cpp's own server answers from it: the very file, with the very program,
+that ships.
 
-`load_model("FILE.gguf")` computes with the same weights in float32 instead. llama.cpp multiplies with
+`load_model("FILE.gguf")` computes with the same weights in float32 instead. llama.cpp multiplies
+with
 activations that it rounds to 8 bits, so that near ties may fall otherwise.
 """
 
@@ -22,14 +24,16 @@ SLOTS = 2  # requests at a time
 
 
 def served(name: str) -> Model:
-    """The model of "llama.cpp:FILE.gguf". Its server is started for the first answer that the records lack.
+    """The model of "llama.cpp:FILE.gguf". Its server is started for the first answer that the
+    records lack.
     ModelError if there is no such file, or no llama.cpp."""
     file = Path(name.removeprefix(START)).expanduser().absolute()
     if file.suffix != ".gguf" or not file.is_file():
         raise ModelError(f"{file} is no .gguf file; give llama.cpp:FILE.gguf")
     if find_spec(PACKAGE) is None:
         raise ModelError(
-            f"llama.cpp's server is not installed (package {PACKAGE}); `pip install {PACKAGE}` brings it, "
+            f"llama.cpp's server is not installed (package {PACKAGE}); `pip install {PACKAGE}` "
+            f"brings it, "
             "or leave 'llama.cpp:' out"
         )
     from factrobust.models.endpoint import LACKS, NO_SCORE

@@ -204,9 +204,9 @@ def text(found: Flips) -> str:
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in (header, *rows)
     ]
-    for row in found.losses.head(SHOWN).itertuples():
+    for row in found.losses.head(SHOWN).to_dict("records"):
         lines.append(
-            f"lost by {short(row.model)}: {row.question} {row.before!r} became {row.after!r}"
+            f"lost by {short(row['model'])}: {row['question']} {row['before']!r} became {row['after']!r}"
         )
     if len(found.losses) > SHOWN:
         lines.append(f"and {len(found.losses) - SHOWN} more, on the page")

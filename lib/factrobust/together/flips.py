@@ -546,7 +546,7 @@ class Again(Model):
     """A model asked once more: in the opposite order, AGAIN prompts at a time, and recorded apart."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(**vars(model))
+        vars(self).update(vars(model))
         self.name = f"{model.name}, once more"
         self.fingerprint = f"{model.fingerprint} again"
         self._model = copy.copy(model)
