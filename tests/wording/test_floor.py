@@ -40,8 +40,14 @@ def test_a_question_without_a_mark_has_no_such_versions():
 
 def test_flips_go_both_ways():
     marked = answers(
-        [("a", 0, True), ("a", 1, False), ("a", 1000, True)]
-        + [("b", 0, False), ("b", 1, False), ("b", 1000, True)]
+        [
+            ("a", 0, True),
+            ("a", 1, False),
+            ("a", 1000, True),
+            ("b", 0, False),
+            ("b", 1, False),
+            ("b", 1000, True),
+        ]
     )
     found = floor.flips(marked).set_index(["group_id", "variant"])
     assert found["flipped"].to_dict() == {
