@@ -41,13 +41,16 @@ def wrong(text, tables):
 
 
 def test_the_front_states_what_its_part_found(results):
-    """Each interval in the rows with a picture is in a table of that part."""
-    front = README[README.index("## What we found") : README.index("## Your way")]
-    rows = re.findall(r"^\| \*\*.*?figures/(\d-\w+)/.*$", front, re.MULTILINE)
-    assert [row[:1] for row in rows] == list("123456")
-    for row in re.findall(r"^\| \*\*.*$", front, re.MULTILINE):
-        [part] = re.findall(r"\(figures/(\d-\w+)/", row)
-        assert wrong(row, (results / "figures" / part).glob("*.csv")) == []
+    """Each interval of a part's paragraph is in a table of that part, and its placebo stands beside it."""
+    front = README[README.index("## What we found") : README.index("## Rerun the study")]
+    parts = re.findall(r"^\*\*(\d) .*?\(figures/(\d-\w+)/.*?$", front, re.MULTILINE | re.DOTALL)
+    paragraphs = re.findall(r"^\*\*\d .*?\n\n", front, re.MULTILINE | re.DOTALL)
+    assert [number for number, _ in parts] == list("123456")
+    assert len(paragraphs) == len(parts)
+    for (number, part), paragraph in zip(parts, paragraphs, strict=True):
+        assert part.startswith(number)
+        assert "*Placebo:*" in paragraph
+        assert wrong(paragraph, (results / "figures" / part).glob("*.csv")) == []
 
 
 def test_the_results_state_what_the_tables_hold(results):
