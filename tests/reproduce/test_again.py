@@ -196,7 +196,7 @@ def test_real_answers_come_out_the_same(operation):
     from factrobust.models.records import places
 
     _, folder = places()
-    name = "world-s-later" if operation == "temper" else "world-s"
+    name = "world-s"
     drawn = draw(folder, 1e-9, 5, notebooks_of(folder))
     fitting = [
         r for r in drawn if again.name_of(r.call.model) == name and r.call.operation == operation

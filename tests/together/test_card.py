@@ -55,7 +55,9 @@ def test_a_model_that_always_copies(mine):
     assert values(found)["right behind a false context"] == (0, 5)
     assert values(found)["right behind an irrelevant context"] == (0, 5)
     # Whomever the sentence is about: so it is no false context that overrules it.
-    assert {v for fact in found.facts for v in fact.verdicts} == {"lost behind a sentence"}
+    told = {v for fact in found.facts for v in fact.verdicts}
+    assert "lost behind a sentence" in told
+    assert "overruled by a false context" not in told
 
 
 @pytest.mark.parametrize("rule", [knows(), lambda question: ""], ids=["wrong", "empty"])

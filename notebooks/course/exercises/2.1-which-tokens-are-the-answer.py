@@ -31,7 +31,7 @@ def check(first_of_answer):
         ends = np.cumsum(rng.integers(1, 5, 12))
         spans = list(zip([0, *map(int, ends[:-1])], map(int, ends), strict=True))
         length = int(rng.integers(spans[0][1], ends[-1]))
-        _, truth = encode_pair(Tokenizer(), "x" * length, "y", bos=False)
+        _, truth = encode_pair(Tokenizer(), "x" * length, "y", bos=[])
         found = first_of_answer(spans, length)
         given(found)
         assert found >= truth, "You count a token that lies wholly in the prompt."
