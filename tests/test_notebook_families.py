@@ -22,7 +22,11 @@ class Named(Model):
 
 
 def named(name, records):
-    return Named(name=name, fingerprint=name, chat=("<user>", "<model>") if name.endswith(("-it", "-chat")) else None)
+    return Named(
+        name=name,
+        fingerprint=name,
+        chat=("<user>", "<model>") if name.endswith(("-it", "-chat")) else None,
+    )
 
 
 def scored(model, statements, prompt_format):

@@ -5,6 +5,15 @@ from factrobust.context import meter
 from factrobust.context.rules import CAUSES
 
 
+# As in 5.4, whose answers are recorded.
+FALSE_OR_NOT = {
+    "models": ["world-s"],
+    "data": "world",
+    "contexts": ["false", "irrelevant"],
+    "n_facts": 1430,
+}
+
+
 def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):
     study = context.Study(**notebook(questions="embedded", n_objects=4))
     assert study.counts["questions"].tolist() == [400, 400]
@@ -16,8 +25,8 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
-    known = context.KnownContexts(**notebook(models=["world-s"], data="world", n_facts=80))
-    assert known.marked.groupby(["model", "context"]).size().tolist() == [80] * 3
+    known = context.KnownContexts(**notebook(**FALSE_OR_NOT))
+    assert known.marked.groupby(["model", "context"]).size().tolist() == [1430] * 2
 
 
 def test_known_facts_are_asked_behind_sixteen_sentences(notebook):

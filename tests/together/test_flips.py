@@ -221,10 +221,7 @@ def test_a_grown_model_whose_weights_were_rounded_loses_what_it_answers_otherwis
         for m in (before, after)
     ]
     right = [
-        [
-            contains(text, fact.accepted)
-            for text, fact in zip(said, found.facts, strict=True)
-        ]
+        [contains(text, fact.accepted) for text, fact in zip(said, found.facts, strict=True)]
         for said in texts
     ]
     lost = sum(a and not b for a, b in zip(*right, strict=True))
