@@ -4,7 +4,6 @@ from factrobust import context
 from factrobust.context import meter
 from factrobust.context.rules import CAUSES
 
-
 # As in 5.4, whose answers are recorded.
 FALSE_OR_NOT = {
     "models": ["world-s"],

@@ -10,10 +10,10 @@ import numpy as np
 import peft
 import pytest
 import torch
-from factrobust.models.damage import Damage, apply
 
 from factrobust.models import adapters, load
 from factrobust.models.causal import CausalLM
+from factrobust.models.damage import Damage, apply
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.engine import Plain
 from factrobust.models.interface import Model, ModelError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from factrobust.models.damage import Damage, apply
 
+from factrobust.models.damage import Damage, apply
 from factrobust.models.interface import ModelError
 from factrobust.models.linear import ExactLinear, PackedLinear, available, prepack
 
