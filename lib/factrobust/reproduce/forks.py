@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -101,6 +102,9 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries kernels that ended
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's, which ends this
     gc.freeze()
+    # From 3.12 on Python warns of threads, which could hold a lock in the copy. Those of the
+    # numeric libraries wait for work, and hold none while this waits for a line.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     for line in sys.stdin:
         arguments, cwd, env = json.loads(line)
         if pid := os.fork():
