@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.statistics import interval_table
 from factrobust.time import placebo
 from factrobust.time.dates import grid, sample_dates, thinned
 from factrobust.time.metrics import matches
@@ -32,19 +31,6 @@ MIXED = (1, 5, 4, 6, 3, 2)
 KNOWN = (1, 2, 5, 6, 3, 4)
 
 
-def test_six_dates_by_hand() -> None:
-    for values, wins, robust in ((MIXED, [6, 7, 6], [0, 0, 0]), (KNOWN, [4, 8, 6], [0, 1, 0])):
-        table = windows(six(*values).sample(frac=1, random_state=2))
-        assert table["before"].tolist() == [1, 2, 3]
-        assert table["true"].tolist() == [False, True, False]
-        assert (table["win_rate"] * 8).tolist() == wins
-        assert table["robust"].tolist() == robust
-    row = placebo.placebo(table).iloc[0]
-    assert row[["win_rate", "placebo_win_rate"]].tolist() == [1, 5 / 8]
-    assert row[["win_rate_difference", "robust_difference"]].tolist() == [3 / 8, 1]
-    assert row[["robust", "placebo_robust"]].tolist() == [1, 0]
-
-
 def test_the_true_block_is_that_of_the_matches() -> None:
     scores = pd.concat([six(*MIXED), six(*KNOWN, fact_id="g"), six(1, 1, 1, 1, 1, 1, fact_id="h")])
     found, matched = windows(scores), matches(scores)
@@ -52,32 +38,6 @@ def test_the_true_block_is_that_of_the_matches() -> None:
     year = matched[matched["precision"] == "year"].set_index("fact_id")
     assert true["win_rate"].to_dict() == year["win_rate"].to_dict() == {"f": 7 / 8, "g": 1, "h": 0}
     assert true["robust"].to_dict() == year["robust"].to_dict()
-
-
-def test_what_has_no_placebo() -> None:
-    one_sided = six(1, 2, 3, 4, 5, 6, labels="iiiicc")
-    missing = six(1, np.nan, 3, 4, 5, 6, fact_id="g")
-    nothing = six(1, 2, 3, 4, 5, 6, labels="iiiiii", fact_id="h")
-    assert windows(pd.concat([one_sided, missing, nothing])).empty
-    alone = windows(six(1, 2, 3, labels="ici"))  # the validity is its only block
-    assert alone["true"].tolist() == [True]
-    assert placebo.placebo(alone).empty
-
-
-def test_the_p_value_counts_blocks() -> None:
-    facts = pd.DataFrame({"fact_id": ["f", "g"], "subject": ["a", "b"]})
-    one = placebo.placebo_test(windows(six(*KNOWN)), facts).set_index("measure")
-    # One of its three blocks does as well.
-    assert one["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
-    two = pd.concat([six(*KNOWN), six(*KNOWN, fact_id="g")])
-    found = placebo.placebo_test(windows(two), facts)
-    assert found["p"].tolist() == pytest.approx([1 / 9, 1 / 9], abs=0.01)
-    # The questions of one subject are the same, and so is the place of their blocks.
-    same = placebo.placebo_test(windows(two), facts.assign(subject="a"))
-    assert same["p"].tolist() == pytest.approx([1 / 3, 1 / 3], abs=0.02)
-    assert found[["n", "subjects"]].values.tolist() == [[2, 2]] * 2
-    assert same[["n", "subjects"]].values.tolist() == [[2, 1]] * 2
-    assert found[["validity", "placebo", "mean"]].iloc[0].tolist() == [1, 5 / 8, 3 / 8]
 
 
 @pytest.fixture(scope="module")
@@ -109,32 +69,6 @@ def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
     dates = thinned(sample_dates(facts), sampling=sampling, n_correct=3, n_incorrect=4)
     dates = dates[dates["precision"] == "year"]
     return dates.assign(model="m", prompt_format="question", logprob=score(dates))
-
-
-@pytest.mark.parametrize("drift", [rising, falling])
-def test_drift_alone_passes_as_knowledge_only_where_dates_are_not_balanced(facts, drift) -> None:
-    matched = matches(scored(facts, "published", drift))
-    year = matched[matched["precision"] == "year"].dropna(subset=["robust"])
-    assert abs(year["win_rate"].mean() - 0.5) > 0.1
-    if drift is rising:  # later dates win, and few lie after a fact that ended lately
-        share = interval_table(year.astype({"robust": float}), [], "robust").iloc[0]
-        assert share["low"] > year["chance"].mean()
-    # Where they are balanced, it is no better than its placebos.
-    found = placebo.placebo(windows(scored(facts, "balanced", drift)))
-    assert len(found) > 40
-    assert found[["win_rate", "placebo_win_rate"]].to_numpy() == pytest.approx(1 / 2)
-    assert found[["robust", "placebo_robust"]].eq(0).all(axis=None)
-    tested = placebo.placebo_test(windows(scored(facts, "balanced", drift)), facts)
-    assert tested["mean"].tolist() == pytest.approx([0, 0])
-    assert (tested["p"] > 0.3).all()
-
-
-def test_knowledge_is_above_its_placebos(facts: pd.DataFrame) -> None:
-    found = windows(scored(facts, "balanced", knowing))
-    tested = placebo.placebo_test(found, facts).set_index("measure")
-    assert tested.loc["robust", "validity"] > 0.9
-    assert (tested["low"] > 0.2).all()
-    assert tested["p"].tolist() == [1 / 10_000] * 2
 
 
 FACTS = pd.DataFrame({"fact_id": ["f", "g", "h", "long", "other"], "subject": list("abcde")})

@@ -19,10 +19,9 @@ import pandas as pd
 
 from factrobust.statistics import (
     Array,
-    paired_difference,
     ratio_of_sums,
 )
-from factrobust.time.metrics import CELL, KEY
+from factrobust.time.metrics import CELL
 
 MEASURES = ["win_rate", "robust"]
 CUBE_MEASURES = ["nats", *MEASURES]
@@ -191,85 +190,3 @@ def in_time(
         last = len(correct) - correct[::-1].argmax()
         if k and first > 0 and last < len(correct) and not np.isnan(values).any():
             yield cell, values, int(k), int(first)
-
-
-def placebo(blocks: pd.DataFrame) -> pd.DataFrame:
-    """The validity of each cell of `windows` beside the mean of its other blocks, exactly. A row a
-    cell: win_rate, placebo_win_rate, win_rate_difference, robust, ... Cells without another block are
-    left out."""
-    true = blocks[blocks["true"]]
-    others = blocks[~blocks["true"]]
-    cells = others.groupby(CELL, sort=False)[MEASURES].mean()
-    table = true.set_index(CELL)[MEASURES].join(cells.add_prefix("placebo_"), how="inner")
-    for measure in MEASURES:
-        table[f"{measure}_difference"] = table[measure] - table[f"placebo_{measure}"]
-    return table.reset_index()
-
-
-def placebo_test(
-    blocks: pd.DataFrame,
-    facts: pd.DataFrame,
-    *,
-    n_boot: int = 2000,
-    n_draws: int = 9999,
-) -> pd.DataFrame:
-    """Is the validity above the other `windows` of its cell? A row a model, format, precision and
-    measure.
-
-    validity and placebo are means over facts; mean, low and high are of the difference, with whole
-    subjects drawn (`facts` has fact_id and subject); n counts facts, subjects their subjects. p is of
-    a permutation test: in each of `n_draws` draws every fact's validity is drawn among all of its
-    blocks, facts of one subject at the same quantile; p = (1 + draws with at least the mean seen) /
-    (1 + n_draws).
-    """
-    keys = [*KEY[:2], "precision"]
-    rows = []
-    found = placebo(blocks).merge(facts[["fact_id", "subject"]], on="fact_id")
-    every = found[[*CELL, "subject"]].merge(blocks, on=CELL)
-    parts = dict(iter(every.sort_values(["fact_id", "before"]).groupby(keys)))
-    for key, part in found.groupby(keys, sort=False):
-        p = _permuted(parts[key], n_draws)
-        for measure in MEASURES:
-            pair = (
-                part[measure],
-                part[f"placebo_{measure}"],
-            )
-            apart = paired_difference(*pair, part["subject"], n_boot=n_boot)
-            means = [one.mean() for one in pair]
-            rows.append(
-                (
-                    *key,
-                    measure,
-                    *means,
-                    *apart._replace(n=len(part)),
-                    apart.n,
-                    p[measure],
-                )
-            )
-    columns = [
-        "measure",
-        "validity",
-        "placebo",
-        "mean",
-        "low",
-        "high",
-        "n",
-        "subjects",
-        "p",
-    ]
-    return pd.DataFrame(rows, columns=[*keys, *columns])
-
-
-def _permuted(blocks: pd.DataFrame, n_draws: int) -> dict[str, float]:
-    """The p-values of MEASURES; `blocks` are sorted by fact, then by place."""
-    sizes = blocks.groupby("fact_id").size().to_numpy()
-    first = np.cumsum([0, *sizes[:-1]])
-    number = pd.factorize(blocks["subject"].iloc[first], sort=True)[0]
-    quantile = np.random.default_rng(0).random((n_draws, number.max() + 1))
-    drawn = first + (quantile[:, number] * sizes).astype(int)  # [draw, fact] the number of a block
-    least = blocks.loc[blocks["true"], MEASURES].mean() - 1e-9
-    p = {}
-    for measure in MEASURES:
-        means = blocks[measure].to_numpy()[drawn].mean(axis=1)
-        p[measure] = (1 + (means >= least[measure]).sum()) / (1 + n_draws)
-    return p
