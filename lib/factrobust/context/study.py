@@ -129,8 +129,7 @@ class KnownContexts(_Marked):
 
 class Meter(study.Study):
     """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts` of those
-    that a model knows behind the sentences of `meter.contexts` that have these `modes`. `seed` draws facts
-    and sentences.
+    that a model knows behind the sentences of `meter.contexts`. `seed` draws facts and sentences.
 
     Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to the
     sentences, a row each, as `meter.marked` has them.
@@ -145,7 +144,6 @@ class Meter(study.Study):
         data: str,
         n_asked: int,
         n_facts: int,
-        modes: Sequence[str] = meter.MODES,
         seed: int,
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
@@ -155,7 +153,6 @@ class Meter(study.Study):
             "data": data,
             "n_asked": n_asked,
             "n_facts": n_facts,
-            "modes": modes,
             "seed": seed,
             "n_boot": n_boot,
         }
@@ -165,8 +162,7 @@ class Meter(study.Study):
         drawn = _drawn(self.pool, data, n_asked, seed)
         templates = meter.load_sentences()
         self.facts = drawn[drawn["base_id"].isin([relation for relation, *_ in templates])]
-        every = meter.contexts(self.facts, self.pool, templates, seed=seed)
-        self.contexts = every[every["mode"].isin(modes)]
+        self.contexts = meter.contexts(self.facts, self.pool, templates, seed=seed)
         self.memory = self.concat_over_models(self._remembered)
         self.answers = self.concat_over_models(self._answered)
         if self.models:

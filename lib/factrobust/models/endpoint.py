@@ -18,11 +18,12 @@ A prompt that a server's filter refuses is an answer without text, marked as `fi
 """
 
 import hashlib
+import multiprocessing
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing.pool import ThreadPool
+from multiprocessing.pool import IMapIterator, ThreadPool
 from threading import Lock
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
@@ -229,7 +230,7 @@ class EndpointModel(Model):
         # Its threads are daemons: Ctrl-C waits for no request.
         with self._connect() as client, ThreadPool(self.endpoint.concurrency) as pool:
             for numbers in range(alone), range(alone, count):
-                for done in pool.imap_unordered(attempt, numbers):
+                for done in _arriving(pool.imap_unordered(attempt, numbers)):
                     if done is None:
                         continue
                     number, result = done
@@ -433,6 +434,21 @@ TYPED = frozenset((
     "n",
     "stop", "seed", "echo", "logprobs", "top_logprobs",
 ))  # fmt: skip
+
+
+def _arriving(results: "IMapIterator[Any]") -> Iterator[Any]:
+    """The results of a pool's threads as they arrive.
+
+    A wait without an end may miss Ctrl-C: one that comes just before the wait begins is told only
+    when it ends."""
+    while True:
+        try:
+            result = results.next(timeout=1.0)
+        except multiprocessing.TimeoutError:
+            continue
+        except StopIteration:
+            return
+        yield result
 
 
 def _filtered(result: Any) -> bool:
