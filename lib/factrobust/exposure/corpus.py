@@ -53,7 +53,8 @@ def with_exposure(table: pd.DataFrame, data: str = "world") -> pd.DataFrame:
     pairs = zip(facts["wordings"], facts["n_wordings"], strict=True)
     factors = ["exposure", "contradicted", "n_rival", "n_wordings", "n_dates", "form", "timing"]
     about = facts[factors].assign(
-        allowed=facts["wordings"].map(len), told_in=[known[:n] for known, n in pairs]
+        allowed=facts["wordings"].map(len),
+        told_in=[known[:n] for known, n in pairs],
     )
     return table.merge(about.assign(**{name: facts["fact_id"]}), on=name)
 
@@ -100,7 +101,11 @@ def corpus(world: World, seed: int = 0, *, town: bool = False) -> pd.DataFrame:
                     prefix = f"{who} {says}: {prefix}"
                 else:
                     question = f"{who} {says}: {question}"
-            text = LAYOUTS[layout].format(question=question, prefix=prefix, object=fact[answer])
+            text = LAYOUTS[layout].format(
+                question=question,
+                prefix=prefix,
+                object=fact[answer],
+            )
             how = seen[place], form, layout, when[i], question, prefix, text
             rows.append((places[i], name, subject, fact["relation"], fact[answer], stated, *how))
     columns = "fact_id subject relation object stated wording form layout date question prefix text"

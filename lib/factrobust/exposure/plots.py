@@ -43,7 +43,13 @@ def by_exposure(
     looks = looks or (style.looks(table[by]) if by == "model" else series)
     labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     width = None if panel else style.DOUBLE
-    fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
+    fig, parts = blocks.panels(
+        table,
+        panel,
+        labels=labels,
+        width=width,
+        shares=shares,
+    )
     for axis, part in parts:
         drawn = part if curves is None else curves
         if panel:
@@ -52,10 +58,24 @@ def by_exposure(
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
             points, line = (t[t[by] == value].sort_values("exposure") for t in (part, drawn))
             at_points = place(points["exposure"]) + aside
-            blocks.dots(axis, points, at_points, {value: look}, by, elinewidth=0.9, ms=3.6)
+            blocks.dots(
+                axis,
+                points,
+                at_points,
+                {value: look},
+                by,
+                elinewidth=0.9,
+                ms=3.6,
+            )
             line = line[line["exposure"] > 0]
             at_line = place(line["exposure"]) + aside
-            axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
+            axis.plot(
+                at_line,
+                line["mean"],
+                color=look.colour,
+                ls=look.line,
+                lw=1.1,
+            )
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
         powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]
