@@ -125,7 +125,13 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
-    table = pd.DataFrame({"questions": by.size(), "alternatives": by.max() - 1, "total": by.sum()})
+    table = pd.DataFrame(
+        {
+            "questions": by.size(),
+            "alternatives": by.max() - 1,
+            "total": by.sum(),
+        }
+    )
     table.loc["all"] = table.sum().drop("alternatives")
     return table.astype("Int64")
 

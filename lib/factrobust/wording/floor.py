@@ -92,7 +92,11 @@ def worst_to_best(marked: pd.DataFrame, *, splits: int = SPLITS, seed: int = 0) 
     generator = np.random.default_rng(seed)
     rows = []
     for key, part in marked.groupby(["model", "prompt_format", "relation"], sort=False):
-        wide = part.pivot(index="group_id", columns="variant", values="correct").dropna()
+        wide = part.pivot(
+            index="group_id",
+            columns="variant",
+            values="correct",
+        ).dropna()
         right = wide.to_numpy(dtype=float)
         if len(right) < 4:
             continue

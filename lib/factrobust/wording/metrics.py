@@ -31,7 +31,10 @@ def has_substring(text: str, answers: Sequence[str]) -> bool:
 
 
 def stated(
-    text: str, answers: Sequence[str], question: str = "", names: Collection[str] = ()
+    text: str,
+    answers: Sequence[str],
+    question: str = "",
+    names: Collection[str] = (),
 ) -> bool:
     """Whether a text states an accepted answer, as whole words after normalisation, and not as a
     part of something longer: of `names` (normalised; "Equatorial Guinea"), an answer after a word
@@ -90,7 +93,10 @@ def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def relation_correlations(
-    rows: pd.DataFrame, measures: Sequence[str], *, n_boot: int = 2000
+    rows: pd.DataFrame,
+    measures: Sequence[str],
+    *,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """Pearson's r of `measures` with `correct`: model, level, measure, r, low, high, n. Levels are
     "across relations" (of relations' means) and "within relations" (of questions, minus their
@@ -135,7 +141,10 @@ def given_person(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
 
 
 def between_and_within(
-    groups: pd.DataFrame, predictors: Mapping[str, str], *, bins: int = 8
+    groups: pd.DataFrame,
+    predictors: Mapping[str, str],
+    *,
+    bins: int = 8,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two sides of a scatter plot of right answers against predictors {column: name}: a row a
     model, predictor and relation, its means x and mean, with exact bounds and n; and a row a
@@ -163,7 +172,10 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     groups = rows.groupby(KEY, sort=False)
     table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
     empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
-    return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
+    return table.assign(
+        n_answers=table["texts"].map(len).astype(int),
+        n_empty=empty,
+    )
 
 
 def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:

@@ -32,20 +32,36 @@ def similarities(table: pd.DataFrame) -> Figure:
         part = table[table["model"] == model]
         texts = dict(zip(part["first"], part["answer_1"], strict=True))
         texts |= dict(zip(part["second"], part["answer_2"], strict=True))
-        cosines = part.pivot(index="first", columns="second", values="cosine").round(2) + 0.0
+        cosines = (
+            part.pivot(
+                index="first",
+                columns="second",
+                values="cosine",
+            ).round(2)
+            + 0.0
+        )
         cosines = cosines.reindex(index=list(texts), columns=list(texts))
         blocks.cells(axis, cosines, "Blues", 1)
         for (row, column), cosine in np.ndenumerate(cosines):
             if not np.isnan(cosine):
                 ink = "white" if cosine > 0.6 else "black"
                 centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
-                axis.text(column, row, f"{cosine:.2f}", color=ink, **centred)
+                axis.text(
+                    column,
+                    row,
+                    f"{cosine:.2f}",
+                    color=ink,
+                    **centred,
+                )
         said = (shorten(text, 50, placeholder=" …") or "(empty)" for text in texts.values())
         names = [f"{style.printable(text)}  {k}" for k, text in zip(texts, said, strict=True)]
         axis.set_yticks(range(len(texts)), names, fontsize=7)
         axis.set_xticks(range(len(texts)), list(texts))
         mean = f"mean of {len(part)} pairs: {part['cosine'].mean():.2f}"
-        axis.set(title=f"{style.model_name(model)}, {mean}", xlabel="number of the answer")
+        axis.set(
+            title=f"{style.model_name(model)}, {mean}",
+            xlabel="number of the answer",
+        )
     return fig
 
 
@@ -55,7 +71,11 @@ def quality(table: pd.DataFrame) -> Figure:
     rows = blocks.by_mean(table[table["pair"] == "paraphrase"], "relation")
     looks = blocks.looks_of(table["pair"])
     labels = ("cosine to the original question", "")
-    fig, [(axis, _)] = blocks.panels(table, height=1 + 0.17 * len(rows), labels=labels)
+    fig, [(axis, _)] = blocks.panels(
+        table,
+        height=1 + 0.17 * len(rows),
+        labels=labels,
+    )
     y = table["relation"].map(rows.index)  # all pairs on one line
     blocks.dots(axis, table, y, looks, "pair", upright=False, elinewidth=0.9)
     blocks.name_rows([axis], [*map(style.name, rows)])
@@ -79,9 +99,21 @@ def by_wording(table: pd.DataFrame) -> Figure:
         # Multiples of the golden ratio fill an interval evenly, in a mixed order.
         at += ((np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5) * 0.5 * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
-            axis.plot(part["mean"][shown], at[shown], ls="", color=look.colour, **shape)
+            axis.plot(
+                part["mean"][shown],
+                at[shown],
+                ls="",
+                color=look.colour,
+                **shape,
+            )
         first = part[original]
-        axis.hlines(at[original], first["low"], first["high"], color=look.colour, lw=0.9)
+        axis.hlines(
+            at[original],
+            first["low"],
+            first["high"],
+            color=look.colour,
+            lw=0.9,
+        )
     blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
     return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
 
@@ -108,7 +140,15 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
     first = style.ordered(table[panel])[0]
     rows = blocks.by_mean(table[table[panel] == first], "relation")
     what = "questions a relation"
-    return blocks.forest(table, "relation", rows, panel=panel, by=by, xlabel=xlabel, what=what)[0]
+    return blocks.forest(
+        table,
+        "relation",
+        rows,
+        panel=panel,
+        by=by,
+        xlabel=xlabel,
+        what=what,
+    )[0]
 
 
 def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) -> Figure:
@@ -144,9 +184,20 @@ def within_and_between(table: pd.DataFrame) -> Figure:
                 of = part[part["model"] == model].sort_values("x")
                 slope, height = np.polyfit(of["x"], of["mean"], 1)
                 ends = np.array([of["x"].min(), of["x"].max()])
-                axis.plot(ends, height + slope * ends, color=look.colour, ls=look.line)
+                axis.plot(
+                    ends,
+                    height + slope * ends,
+                    color=look.colour,
+                    ls=look.line,
+                )
                 form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
-                axis.errorbar(of["x"], of["mean"], yerr=style.errors(of), ls="", **form)
+                axis.errorbar(
+                    of["x"],
+                    of["mean"],
+                    yerr=style.errors(of),
+                    ls="",
+                    **form,
+                )
             inside = level == "within"
             name = PREDICTORS.get(predictor.lower(), predictor)
             axis.set(xlabel=f"{name}{', minus its relation' if inside else ''}")
@@ -161,20 +212,47 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     area grows with n, and a line joins bins of at least FEW questions."""
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
-    table = table.assign(y=y, predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    table = table.assign(
+        y=y,
+        predictor=table["predictor"].str.lower().replace(PREDICTORS),
+    )
     height = 0.85 + 0.4 * len(relations)
     labels = ("", "relation; within a row, share of right answers")
-    fig, panels = blocks.panels(table, "predictor", height=height, labels=labels, sharex=False)
+    fig, panels = blocks.panels(
+        table,
+        "predictor",
+        height=height,
+        labels=labels,
+        sharex=False,
+    )
     for axis, part in panels:
         axis.set(title="", xlabel=part["predictor"].iloc[0])
         for row in range(len(relations)):
-            axis.axhspan(row - 0.4, row + 0.4, color="0.955", lw=0, zorder=0)
+            axis.axhspan(
+                row - 0.4,
+                row + 0.4,
+                color="0.955",
+                lw=0,
+                zorder=0,
+            )
         for model, look in looks.items():
             of = part[part["model"] == model]
             shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "lw": 0}
-            axis.scatter(of["midpoint"], of["y"], s=2.5 * of["n"], alpha=0.5, **shown)
+            axis.scatter(
+                of["midpoint"],
+                of["y"],
+                s=2.5 * of["n"],
+                alpha=0.5,
+                **shown,
+            )
             for _, line in of[of["n"] >= FEW].groupby("relation"):
-                axis.plot(line["midpoint"], line["y"], color=look.colour, lw=1, ls=look.line)
+                axis.plot(
+                    line["midpoint"],
+                    line["y"],
+                    color=look.colour,
+                    lw=1,
+                    ls=look.line,
+                )
     for row in range(len(relations)):
         blocks.beside(panels[-1][0], row - 0.31, "1")
         blocks.beside(panels[-1][0], row + 0.31, "0")

@@ -66,13 +66,23 @@ def cross_validate(
 
 
 def ladder(
-    groups: pd.DataFrame, sets: Mapping[str, Sequence[str]], *, repeats: int = 3, seed: int = 0
+    groups: pd.DataFrame,
+    sets: Mapping[str, Sequence[str]],
+    *,
+    repeats: int = 3,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """`cross_validate` for every `predictor`: "majority" (the training rows' share of right answers),
     RELATION, and each of `sets` (name: predictors), those of the paper's names with interactions."""
     every = {"majority": (), RELATION: ("QCat",)} | {name: tuple(p) for name, p in sets.items()}
     tables = {
-        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=set(p) <= {*FULL})
+        name: cross_validate(
+            groups,
+            p,
+            repeats=repeats,
+            seed=seed,
+            interactions=set(p) <= {*FULL},
+        )
         for name, p in every.items()
     }
     return stacked(tables, "predictor")
@@ -90,11 +100,21 @@ def judged(
     """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor and
     measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong answer of one
     relation), as `compared` has it. Only relations with right and wrong answers count (`mixed`)."""
-    rows = ladder(mixed(groups.dropna(subset=["logprob_sum"])), sets, repeats=repeats, seed=seed)
+    rows = ladder(
+        mixed(groups.dropna(subset=["logprob_sum"])),
+        sets,
+        repeats=repeats,
+        seed=seed,
+    )
     rows = rows[rows["predictor"] != "majority"]
     brier = compared(rows, reference=reference, n_boot=n_boot).query("measure == 'brier'")
     by_evidence = rows.drop(columns="fold")
-    auc = compared(by_evidence, value="evidence", reference=reference, n_boot=n_boot)
+    auc = compared(
+        by_evidence,
+        value="evidence",
+        reference=reference,
+        n_boot=n_boot,
+    )
     return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
 
 
@@ -107,14 +127,25 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
 
 
 def _predicted(
-    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    predictors: Sequence[str],
+    interactions: bool = True,
 ) -> pd.DataFrame:
     """The test rows with probability (or NaN), prior (share of right training answers) and `fit`."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
-        return table.assign(probability=relation_share(train, test), evidence=0.0, fit="shares")
+        return table.assign(
+            probability=relation_share(train, test),
+            evidence=0.0,
+            fit="shares",
+        )
     if (reason := undefined(train)) is not None:
-        return table.assign(probability=np.nan, evidence=np.nan, fit=f"none: {reason}")
+        return table.assign(
+            probability=np.nan,
+            evidence=np.nan,
+            fit=f"none: {reason}",
+        )
     # slopes are in units of all rows, in which the predictors of all folds can be compared
     fitted = fit(train, predictors, interactions=interactions)
     table = table.assign(probability=predict(fitted, test), fit=fitted.method)

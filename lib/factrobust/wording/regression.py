@@ -21,7 +21,12 @@ from scipy.special import chdtrc, expit, logit, ndtr, stdtrit
 from factrobust.regression import Estimates, estimate, log_likelihood
 from factrobust.statistics import TWO_SIDED, Array, exact_table
 
-COLUMNS = {"QCat": "relation", "SPop": "log_popularity", "SCons": "scons", "Cert": "cert"}
+COLUMNS = {
+    "QCat": "relation",
+    "SPop": "log_popularity",
+    "SCons": "scons",
+    "Cert": "cert",
+}
 NUMERIC = ("SPop", "SCons", "Cert")
 FULL = ("QCat", *NUMERIC)
 TERMS = {"SPop": "log_SPop"}  # where a predictor's name in the formula is another
@@ -55,7 +60,10 @@ class Fit(Estimates):
 
 
 def fit(
-    groups: pd.DataFrame, predictors: Sequence[str] = FULL, *, interactions: bool = True
+    groups: pd.DataFrame,
+    predictors: Sequence[str] = FULL,
+    *,
+    interactions: bool = True,
 ) -> Fit:
     """Fit correctness on the predictors, one row a question of one model, which is not `undefined`.
     Without `interactions`, QCat only moves the intercept. A numeric predictor that does not vary
@@ -69,9 +77,17 @@ def fit(
     categories = tuple(sorted(frame["QCat"].unique())) if "QCat" in frame else ()
     found = estimate(_design(frame, scaling, categories, interactions), correct)
     null = log_likelihood(logit(np.full(len(frame), correct.mean())), correct)
-    about: dict[str, Any] = {"model": str(groups["model"].iloc[0]), "predictors": tuple(predictors)}
+    about: dict[str, Any] = {
+        "model": str(groups["model"].iloc[0]),
+        "predictors": tuple(predictors),
+    }
     about |= {"categories": categories, "interactions": interactions, "scaling": scaling}
-    return Fit(**vars(found), **about, null_log_likelihood=null, n=len(frame))
+    return Fit(
+        **vars(found),
+        **about,
+        null_log_likelihood=null,
+        n=len(frame),
+    )
 
 
 def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
@@ -118,7 +134,10 @@ def undefined(groups: pd.DataFrame) -> str | None:
 
 
 def summary(
-    groups: pd.DataFrame, sets: Sequence[Sequence[str]], *, interactions: bool = True
+    groups: pd.DataFrame,
+    sets: Sequence[Sequence[str]],
+    *,
+    interactions: bool = True,
 ) -> pd.DataFrame:
     """Goodness of fit on all rows, one row a model and set of predictors (table 8). A model for
     which no regression can be fitted has NaN and the reason in `fit`."""
@@ -140,7 +159,10 @@ def _frame(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
 
 
 def _design(
-    frame: pd.DataFrame, scaling: pd.DataFrame, categories: Sequence[str], interactions: bool
+    frame: pd.DataFrame,
+    scaling: pd.DataFrame,
+    categories: Sequence[str],
+    interactions: bool,
 ) -> pd.DataFrame:
     """The design: intercept and standardised predictors, and behind the intercept, or with
     `interactions` each of them, what is added to it in each category but the first."""
@@ -212,7 +234,8 @@ def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame
         for term, b, r in zip(slopes.index, slopes, reach, strict=True):
             rows.append((model, term, *np.exp([b, b - r, b + r]), len(used), len(without)))
     return pd.DataFrame(
-        rows, columns=["model", "term", "odds_ratio", "low", "high", "n", "relations"]
+        rows,
+        columns=["model", "term", "odds_ratio", "low", "high", "n", "relations"],
     )
 
 
@@ -272,11 +295,17 @@ def wald(fitted: Fit) -> pd.DataFrame:
         statistic = b @ np.linalg.solve(fitted.covariance[np.ix_(at, at)], b)
         rows.append((fitted.model, term, len(at), statistic, chdtrc(len(at), statistic)))
     table = pd.DataFrame(rows, columns=["model", "term", "df", "statistic", "p_value"])
-    return table.assign(symbol=symbols(table["p_value"]), fit=fitted.method, n=fitted.n)
+    return table.assign(
+        symbol=symbols(table["p_value"]),
+        fit=fitted.method,
+        n=fitted.n,
+    )
 
 
 def within(
-    groups: pd.DataFrame, relations: Sequence[str], predictors: Sequence[str] = NUMERIC
+    groups: pd.DataFrame,
+    relations: Sequence[str],
+    predictors: Sequence[str] = NUMERIC,
 ) -> pd.DataFrame:
     """Coefficients of regressions inside single categories, one fit each (table 7). Predictors are
     standardised within the category. A category with all answers right or all wrong has one row
@@ -285,7 +314,12 @@ def within(
     for (model, questions), relation in product(groups.groupby("model", sort=False), relations):
         part = questions[questions["relation"] == relation]
         reason = undefined(part)
-        none = {"model": [model], "term": "", "fit": f"none: {reason}", "n": len(part)}
+        none = {
+            "model": [model],
+            "term": "",
+            "fit": f"none: {reason}",
+            "n": len(part),
+        }
         table = pd.DataFrame(none) if reason else coefficients(fit(part, predictors))
         tables.append(table.assign(relation=relation))
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)

@@ -54,7 +54,11 @@ class Study(study.Study):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         every = facts.load_named_questions(data).table
         told = [math.log(1 + n) for n in exposures or ()]
         questions = every[every["log_popularity"].isin(told)] if told else every
