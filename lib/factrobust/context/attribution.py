@@ -82,7 +82,10 @@ def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str
 
 
 def won_pairs(
-    table: pd.DataFrame, scores: Sequence[str], within: Sequence[str], outcome: str = OUTCOME
+    table: pd.DataFrame,
+    scores: Sequence[str],
+    within: Sequence[str],
+    outcome: str = OUTCOME,
 ) -> pd.DataFrame:
     """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a model,
     relation (base_id) and score, with pairs, and won, how many the former's score is higher in (ties count
@@ -164,7 +167,9 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
 
 
 def auc_table(
-    table: pd.DataFrame, scores: Sequence[str] = tuple(SCORES), outcome: str = OUTCOME
+    table: pd.DataFrame,
+    scores: Sequence[str] = tuple(SCORES),
+    outcome: str = OUTCOME,
 ) -> pd.DataFrame:
     """`auc` of the columns `scores`, a row a model and score."""
     models = table.groupby("model", sort=False)

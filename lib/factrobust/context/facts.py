@@ -44,11 +44,13 @@ class Sentence(NamedTuple):
 
 
 _HAS_SLOT = pa.Check.str_contains(
-    r"\{object\}", error="has no slot; write {object} where the name of an object shall stand"
+    r"\{object\}",
+    error="has no slot; write {object} where the name of an object shall stand",
 )
 _IS_QUESTION = pa.Check.str_endswith("?", error="has no question mark at its end; write one")
 _NO_OTHER_BRACES = pa.Check.str_matches(
-    r"([^{}]|\{object\})*$", error="has braces other than those of {object}; remove them"
+    r"([^{}]|\{object\})*$",
+    error="has braces other than those of {object}; remove them",
 )
 _BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
 BASE_SCHEMA = tables.csv_schema(
@@ -165,7 +167,12 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
 def load_base_question_traits() -> pd.DataFrame:
     """Return traits of the embedded base questions, indexed by base_id: attribute, answer_kind
     ("date", "person", ...), unit (of a number), right_answers ("one", "several")."""
-    return tables.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
+    return tables.read_csv(
+        TRAITS,
+        dtype=str,
+        keep_default_na=False,
+        index_col="base_id",
+    )
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
@@ -263,7 +270,12 @@ def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> p
 
 
 def _made(
-    question: Fact, kind: str, alike: list[Fact], subject: list[Fact], domain: list[Fact], key: str
+    question: Fact,
+    kind: str,
+    alike: list[Fact],
+    subject: list[Fact],
+    domain: list[Fact],
+    key: str,
 ) -> list[Sentence]:
     """A passage of a kind about a question."""
     n = _length(key)
@@ -312,7 +324,11 @@ def paraphrases() -> dict[str, str]:
 
 
 def _swapped(
-    question: Fact, kind: str, passage: list[Sentence], alike: list[Fact], key: str
+    question: Fact,
+    kind: str,
+    passage: list[Sentence],
+    alike: list[Fact],
+    key: str,
 ) -> dict[str, Any]:
     """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor right, and
     if there are enough no other slot's."""
@@ -332,7 +348,10 @@ def _swapped(
     own = [s for s in passage if s.fact["question_id"] == question["question_id"]]
     told = own[0] if own and not own[0].text.startswith(DENIED) else None
     row: Fact = {"question_id": question["question_id"], "context": kind}
-    row |= {"stated": told.names[0] if told else "", "slots": list(zip(*levels, strict=True))}
+    row |= {
+        "stated": told.names[0] if told else "",
+        "slots": list(zip(*levels, strict=True)),
+    }
     return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
 
 
@@ -343,7 +362,10 @@ def _is_slot(sentence: Sentence, question: Fact) -> bool:
 
 
 def _elsewhere(
-    question: Fact, passage: list[Sentence], facts: Mapping[Any, list[Fact]], key: str
+    question: Fact,
+    passage: list[Sentence],
+    facts: Mapping[Any, list[Fact]],
+    key: str,
 ) -> str:
     """The passage, the answer of one sentence that is no slot exchanged; "" if it has none such."""
     free = [i for i, s in enumerate(passage) if not _is_slot(s, question)]

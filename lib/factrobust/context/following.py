@@ -18,11 +18,18 @@ def followed(marked: pd.DataFrame) -> pd.DataFrame:
     (nats a token), which still tells where nearly every answer follows."""
     logs = {name: np.log(marked[name]) for name in ("p0", "p2", "p3")}
     table = marked.assign(followed=(marked["source"] == "contextual").astype(float))
-    return table.assign(log_p0=logs["p0"], pull=logs["p2"] - logs["p3"])
+    return table.assign(
+        log_p0=logs["p0"],
+        pull=logs["p2"] - logs["p3"],
+    )
 
 
 def effects(
-    rows: pd.DataFrame, factors: Sequence[str], value: str = "followed", *, n_boot: int = 2000
+    rows: pd.DataFrame,
+    factors: Sequence[str],
+    value: str = "followed",
+    *,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """What each factor of a context changes on average, a row a model and factor.
 
@@ -33,7 +40,10 @@ def effects(
     """
     table = []
     for (model, part), factor in product(rows.groupby("model", sort=False), factors):
-        part = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
+        part = part.assign(
+            on=part[factor].astype(float),
+            y=part[value].astype(float),
+        )
         part = part[part.groupby("question_id")["on"].transform("nunique") == 2]
         means = part.groupby(["question_id", "on"])["y"].mean().unstack()
         apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)

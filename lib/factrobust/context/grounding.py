@@ -90,7 +90,14 @@ def ground(
 
     def greedily(stated: Sequence[str] | None) -> pd.DataFrame:
         prompts = None if prompt is None else _filled(prompt, asked, stated)
-        return greedy(model, table, stated, prompts=prompts, scored=scores, go_on=True)
+        return greedy(
+            model,
+            table,
+            stated,
+            prompts=prompts,
+            scored=scores,
+            go_on=True,
+        )
 
     memory, given = greedily(None), greedily(texts)
     answers = given["text"].tolist() if answer is None else _each("answer", answer, asked)

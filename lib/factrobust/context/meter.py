@@ -54,7 +54,12 @@ def load_sentences() -> Templates:
 
 
 def written(
-    template: str, subject: str, answer: str, *, nonsense: bool = False, denied: bool = False
+    template: str,
+    subject: str,
+    answer: str,
+    *,
+    nonsense: bool = False,
+    denied: bool = False,
 ) -> str:
     """A sentence with its subject and answer, a capital letter, and no full stop."""
     text = MARKED.sub(r"\2" if nonsense else r"\1", template)
@@ -72,7 +77,11 @@ def filler(sentence: str, subject: str) -> str:
 
 
 def contexts(
-    questions: pd.DataFrame, pool: pd.DataFrame, templates: Templates, *, seed: int = 0
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    templates: Templates,
+    *,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the answer in
     it; in "filler" the false answer, which is not there), names (its accepted spellings).
@@ -135,7 +144,11 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
     difference), and neighbour (of the sentence about a neighbour)."""
     false = rows[rows["mode"].isin(["asserted", "denied"])]
     keys = ["model", "question_id", "base_id", "words", "place", "mode"]
-    wide = false.pivot(index=keys, columns="about", values="followed").reset_index()
+    wide = false.pivot(
+        index=keys,
+        columns="about",
+        values="followed",
+    ).reset_index()
     wide = wide.rename(columns={"subject": "following", "nonsense": "copying"})
     wide["reading"] = wide["following"] - wide["copying"]
     return wide.rename_axis(columns=None)

@@ -26,7 +26,13 @@ SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
-QUANTILES = {"5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95}
+QUANTILES = {
+    "5%": 0.05,
+    "25%": 0.25,
+    "50%": 0.5,
+    "75%": 0.75,
+    "95%": 0.95,
+}
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
 ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
 
@@ -51,7 +57,9 @@ def perplexity(logprobs: Sequence[float]) -> float:
 
 
 def answer_counts(
-    results: pd.DataFrame, questions: pd.DataFrame, models: Sequence[str]
+    results: pd.DataFrame,
+    questions: pd.DataFrame,
+    models: Sequence[str],
 ) -> pd.DataFrame:
     """What became of the questions, a row a model (the index). Columns: questions,
     no_counterfactual (left out by `context.probe.ask`), and how many of each of ANSWERS have no
@@ -80,11 +88,18 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
     by_rule: dict[str, Any] = {"published": np.where(p4 > p3, "parametric", "contextual")}
     by_rule["robust"] = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
-    return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
+    return pd.Series(
+        by_rule[rule],
+        index=results.index,
+        dtype=object,
+        name="preference",
+    )
 
 
 def mark_sources(
-    results: pd.DataFrame, questions: pd.DataFrame, rule: str = "robust"
+    results: pd.DataFrame,
+    questions: pd.DataFrame,
+    rule: str = "robust",
 ) -> pd.DataFrame:
     """The source of each answer of `schemas.ContextResults` by a rule: `schemas.MarkedContext`.
 
@@ -162,11 +177,20 @@ def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame
     those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")
     low, high = binomial_interval(counts["count"], total)
-    return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
+    return counts.assign(
+        total=total,
+        share=counts["count"] / total,
+        low=low,
+        high=high,
+        n=total,
+    )
 
 
 def perplexity_table(
-    marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model", "source"),
+    *,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """Distribution of P4 (tables 11 and 12), which the thesis groups by P4 > P3. Columns: `by`,
     count, mean, low, high (of the mean), n (questions), std, QUANTILES, n_missing (rows without a
@@ -188,11 +212,22 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact), n_missing."""
     as_many = results["n_tokens_parametric"] == results["n_tokens_counterfactual"]
     known = results[["p0", "p1"]].notna().all(axis=1)
-    counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
-    rows = results[["model"]].assign(tokens=np.where(as_many, "as many", "not"), **counts)
+    counts = {
+        "n": known,
+        "exceptions": results["p0"] > results["p1"],
+        "n_missing": ~known,
+    }
+    rows = results[["model"]].assign(
+        tokens=np.where(as_many, "as many", "not"),
+        **counts,
+    )
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
     low, high = binomial_interval(table["exceptions"], table["n"])
-    table = table.assign(share=table["exceptions"] / table["n"], low=low, high=high)
+    table = table.assign(
+        share=table["exceptions"] / table["n"],
+        low=low,
+        high=high,
+    )
     columns = ["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]
     return table[columns]
 
@@ -202,4 +237,10 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.Da
     missing last."""
     orders = {name: [*ORDERED.get(name, ()), *table[name].dropna().unique()] for name in by}
     ranked = {n: pd.Categorical(table[n], [*dict.fromkeys(order)]) for n, order in orders.items()}
-    return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))
+    return iter(
+        table.assign(**ranked).groupby(
+            list(by),
+            observed=True,
+            dropna=False,
+        )
+    )

@@ -90,9 +90,19 @@ def causes(table: pd.DataFrame) -> Figure:
 def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
     """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
     and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
-    form: dict[str, Any] = {"panel": "model", "by": "about", "looks": ABOUT, "width": DOUBLE}
+    form: dict[str, Any] = {
+        "panel": "model",
+        "by": "about",
+        "looks": ABOUT,
+        "width": DOUBLE,
+    }
     fig, panels = blocks.forest(
-        table, "sentence", rows, xlabel="share followed", shares="x", **form
+        table,
+        "sentence",
+        rows,
+        xlabel="share followed",
+        shares="x",
+        **form,
     )
     for axis, _ in panels:
         axis.set_xlim(-0.03, 1.03)
@@ -106,8 +116,20 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
     the middle nine tenths (a paper prints none). Perplexity is on a logarithmic scale."""
     rows = style.ordered(table[column])
     height = 0.8 + 0.2 * len(rows)
-    fig, panels = blocks.panels(table, "model", labels=("P4", ""), width=DOUBLE, height=height)
-    ends = {"q1": "25%", "med": "50%", "q3": "75%", "whislo": "5%", "whishi": "95%"}
+    fig, panels = blocks.panels(
+        table,
+        "model",
+        labels=("P4", ""),
+        width=DOUBLE,
+        height=height,
+    )
+    ends = {
+        "q1": "25%",
+        "med": "50%",
+        "q3": "75%",
+        "whislo": "5%",
+        "whishi": "95%",
+    }
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
         stats = [
@@ -115,7 +137,12 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
             for row in part.to_dict("records")
         ]
         places = part[column].map(rows.index)
-        axis.bxp(stats, positions=places.tolist(), orientation="horizontal", widths=0.6)
+        axis.bxp(
+            stats,
+            positions=places.tolist(),
+            orientation="horizontal",
+            widths=0.6,
+        )
         axis.set_xscale("log")
         axis.set_xticks(TICKS, map(str, TICKS))
         axis.minorticks_off()
@@ -134,7 +161,15 @@ def steps(texts: Mapping[str, str]) -> Figure:
     boxes = {}
     for name, (x, y) in PLACES.items():
         words = fill(texts[name], 30)
-        drawn = axis.text(x, y, words, ha="center", va="center", bbox=form, fontsize="small")
+        drawn = axis.text(
+            x,
+            y,
+            words,
+            ha="center",
+            va="center",
+            bbox=form,
+            fontsize="small",
+        )
         boxes[name] = drawn.get_bbox_patch()
     for one, other in ARROWS:
         ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}

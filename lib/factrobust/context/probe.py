@@ -29,7 +29,9 @@ ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns
 
 
 def context_prompts(
-    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: Sequence[str] | None = None,
 ) -> list[str]:
     """The exact text sent for each question, with a context each or without (the thesis's format):
     "Context: [The capital of Kenya is Lima]. Q: What is the capital of Kenya? A: The capital of
@@ -121,7 +123,10 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 
 
 def scored(
-    model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
+    model: Model,
+    memory: pd.DataFrame,
+    contextual: pd.DataFrame,
+    stated: Iterable[Tokens],
 ) -> pd.DataFrame:
     """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
     is `stated`, token ids or a text [row]."""
@@ -140,7 +145,9 @@ def scored(
 
 
 def score_once(
-    model: Model, pairs: Iterable[tuple[str, Tokens]], known: Sequence[pd.DataFrame] = ()
+    model: Model,
+    pairs: Iterable[tuple[str, Tokens]],
+    known: Sequence[pd.DataFrame] = (),
 ) -> list[list[float]]:
     """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
     Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of
@@ -220,7 +227,10 @@ def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd
     swaps = dict(
         zip(("text_1", "text_2", "text_placebo"), (x["text"] for x in others), strict=True)
     )
-    return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
+    return table.assign(
+        **swaps,
+        **passages.reset_index(drop=True).drop(columns="question_id"),
+    )
 
 
 def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:

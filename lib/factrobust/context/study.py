@@ -70,7 +70,11 @@ class Study(_Marked):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
         self.pool = self.questions
         self.results = self.concat_over_models(
@@ -115,7 +119,11 @@ class KnownContexts(_Marked):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         self.questions = _drawn(self.pool, data, n_facts, seed)
         every = facts.known_contexts(self.questions, self.pool, seed=seed)
@@ -160,7 +168,11 @@ class Meter(study.Study):
             "n_boot": n_boot,
         }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         drawn = _drawn(self.pool, data, n_asked, seed)
         templates = meter.load_sentences()
@@ -223,9 +235,18 @@ class Passages(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {"data": data, "n_facts": n_facts, "seed": seed, "n_boot": n_boot}
+        own = {
+            "data": data,
+            "n_facts": n_facts,
+            "seed": seed,
+            "n_boot": n_boot,
+        }
         parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         self.questions = _drawn(self.pool, data, n_facts, seed)
         self.facts = self.questions
