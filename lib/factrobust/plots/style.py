@@ -39,7 +39,12 @@ LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 # Of answers; no embedded model has these colours.
 RIGHT = GREEN
 WRONG = ORANGE
-REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
+REFERENCE: dict[str, Any] = {
+    "color": "0.35",
+    "lw": 0.9,
+    "ls": "--",
+    "zorder": 1,
+}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
     "gemma-3-270m",
@@ -246,7 +251,11 @@ def shares(axis: Axes, which: str = "y") -> None:
 
 
 def grid(
-    rows: int, columns: int, width: float, height: float, **options: Any
+    rows: int,
+    columns: int,
+    width: float,
+    height: float,
+    **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot,
     which would show it a second time in a notebook."""
