@@ -116,7 +116,10 @@ def read_json(path: Path) -> Any:
 
 
 def load(
-    name: str, adapter: Callable[[Any], Iterator[Question]], files: Iterable[Path], source: str
+    name: str,
+    adapter: Callable[[Any], Iterator[Question]],
+    files: Iterable[Path],
+    source: str,
 ) -> Loaded:
     """The set `name` as facts; its adapter takes what a file holds, official or of the hub."""
     return closed_book([q for path in files for q in adapter(read_json(path))], name, source)

@@ -36,7 +36,8 @@ HAS_SUBJECT = pa.Check.str_matches(
     error="must hold {subject} exactly once, and no other braces; put it there",
 )
 RELATION_NAME = pa.Check.str_matches(
-    r"^[a-z][a-z0-9_]*$", error="is no short name; write lower-case letters, digits and _ only"
+    r"^[a-z][a-z0-9_]*$",
+    error="is no short name; write lower-case letters, digits and _ only",
 )
 RELATIONS_SCHEMA = tables.csv_schema(
     ("relation", "question", "prefix", "answer_type", "domain", "popqa"),

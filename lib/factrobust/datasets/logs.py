@@ -229,5 +229,10 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
 
 def _row(*, accepted: list[Any], prompt: str, **cells: Any) -> dict[str, Any]:
     first, *aliases = [str(name) for name in accepted] or [""]
-    names = {"object": first, "aliases": aliases, "prompt": prompt, "message": prompt}
+    names = {
+        "object": first,
+        "aliases": aliases,
+        "prompt": prompt,
+        "message": prompt,
+    }
     return cells | names | {"logprob": np.nan, "t_b": np.nan}

@@ -25,7 +25,10 @@ MAX_WORDS = 5
 
 
 def load_named(
-    names: Iterable[str] = (EMBEDDED,), *, limit: int | None = None, seed: int = 0
+    names: Iterable[str] = (EMBEDDED,),
+    *,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> Loaded:
     """Return the facts of one or several data sets with their questions, for part 1's probes.
 

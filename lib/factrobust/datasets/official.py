@@ -134,7 +134,12 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
 
 
 # Coarse label -> name in the paper.
-COARSE = {"ABBR": "Abbreviation", "ENTY": "Entity", "DESC": "Description", "HUM": "Human"}
+COARSE = {
+    "ABBR": "Abbreviation",
+    "ENTY": "Entity",
+    "DESC": "Description",
+    "HUM": "Human",
+}
 COARSE |= {"LOC": "Location", "NUM": "Numerical"}
 
 

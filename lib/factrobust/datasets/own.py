@@ -71,8 +71,16 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     table["subject"] = table["question"]
     table["fact_id"] = _names(table)
     table["question"] = _asked(table)
-    table = table.drop(columns="answer").assign(domain="own", prefix="", popularity=np.nan)
-    table = table.assign(answer_type="", popularity_source="", source=SOURCE)
+    table = table.drop(columns="answer").assign(
+        domain="own",
+        prefix="",
+        popularity=np.nan,
+    )
+    table = table.assign(
+        answer_type="",
+        popularity_source="",
+        source=SOURCE,
+    )
     return table.reset_index(drop=True)
 
 
@@ -217,5 +225,6 @@ def _month(name: str) -> int:
     names = [month.casefold() for month in MONTHS.split()]
     short = name.casefold()
     return next(
-        (n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])), 0
+        (n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])),
+        0,
     )

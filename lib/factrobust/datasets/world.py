@@ -81,7 +81,11 @@ def asked(data: str = "world", *, dated: bool = False, every_wording: bool = Fal
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
     logs = {"popularity": np.log10(1 + facts["exposure"])}
     logs |= {"log_popularity": np.log(1 + facts["exposure"])}
-    return facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
+    return facts.assign(
+        **logs,
+        popularity_source="log10(1 + exposure)",
+        source="data/world",
+    )
 
 
 def counted(data: str = "world") -> pd.DataFrame:
