@@ -151,7 +151,9 @@ class CausalLM(Model):
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _along(
-        self, answers: list[list[Answer]], prefix: SharedPrefix
+        self,
+        answers: list[list[Answer]],
+        prefix: SharedPrefix,
     ) -> tuple[torch.Tensor, list[int]]:
         """Hidden states [place, width] before `answers`' tokens, and the place for each token in
         turn."""
@@ -246,7 +248,9 @@ class CausalLM(Model):
                 return may_close(ids[-1]) and self._ended(last[row], ids, cut)
 
             hidden, next_level = self.prefill(
-                [prompts[i] for i in numbers], prefix, keep_prompts_separate
+                [prompts[i] for i in numbers],
+                prefix,
+                keep_prompts_separate,
             )
             tree.decode(
                 hidden,
@@ -292,7 +296,11 @@ class CausalLM(Model):
         return tokens.continuation(self.tokenizer, last, ids, self._special.marks)
 
     def _generations(
-        self, prompt: str, last: int, streams: list[tree.Stream], cut: Cut
+        self,
+        prompt: str,
+        last: int,
+        streams: list[tree.Stream],
+        cut: Cut,
     ) -> list[Generation]:
         """The answers of the streams of one prompt, whose last token is `last`."""
 
@@ -427,7 +435,9 @@ class CausalLM(Model):
         return own_logits(self.network, count, input_ids=ids)
 
     def forced(
-        self, rows: Sequence[tuple[list[int], list[list[int]]]], shared: int
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
+        shared: int,
     ) -> torch.Tensor:
         """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and
         behind each, in one batch whose rows all begin with `shared` tokens that are read before."""
@@ -467,7 +477,9 @@ class CausalLM(Model):
         return self._last_prefix
 
     def _forward(
-        self, batch: list[list[Answer]], prefix: SharedPrefix
+        self,
+        batch: list[list[Answer]],
+        prefix: SharedPrefix,
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
         """Run the answers [row, answer] after their shared prefix: the rows, hidden states
         [row, q, width], cache, and positions of its keys [row, key]."""
@@ -561,7 +573,10 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
 
 
 def rows_of(
-    answers: list[Answer], cached: int = 0, *, keep_prompts_separate: bool = False
+    answers: list[Answer],
+    cached: int = 0,
+    *,
+    keep_prompts_separate: bool = False,
 ) -> tuple[list[list[int]], list[int]]:
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
@@ -609,7 +624,10 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
 
 
 def levels(
-    body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
+    body: Body,
+    cache: Any,
+    kv_positions: torch.Tensor,
+    lengths: list[int],
 ) -> tree.NextLevel:
     """Levels of a tree of answers. A row of the batch has the nodes of one prompt."""
     ahead = lengths  # the position of each row's next tokens

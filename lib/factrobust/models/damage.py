@@ -47,7 +47,12 @@ def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
         ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
         raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
     change = damage.label, partial(apply, damage=damage)
-    return load_model(name, dtype=dtype, records=open_records(), change=change)
+    return load_model(
+        name,
+        dtype=dtype,
+        records=open_records(),
+        change=change,
+    )
 
 
 def apply(network: Any, damage: Damage) -> None:

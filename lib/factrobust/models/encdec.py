@@ -165,7 +165,8 @@ class Seq2SeqLM(CausalLM):
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _behind(
-        self, rows: Sequence[tuple[list[int], list[list[int]]]]
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
     ) -> tuple[torch.Tensor, list[int]]:
         """Hidden states [place, width] before the tokens of each prompt's answers, and the place
         for each token in turn."""

@@ -50,7 +50,12 @@ NO_SCORE = (
 TOP = 10  # alternatives kept at each position
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
 # Asks for the whole distribution, which vLLM and llama.cpp truncate by default.
-WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+WIDE: dict[str, Any] = {
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+}
 
 
 class Server(NamedTuple):
@@ -69,7 +74,9 @@ SERVERS = {
     "openai": Server("max_completion_tokens", {"top_p": 1.0}),
     # o3, o4-mini, gpt-5: they draw at temperature 1 alone
     "openai-reasoning": Server(
-        "max_completion_tokens", {}, frozenset(("temperature", "top_p", "stop", "logprobs"))
+        "max_completion_tokens",
+        {},
+        frozenset(("temperature", "top_p", "stop", "logprobs")),
     ),
     "tgi": Server(wide={}, alternatives=5),  # takes no top_p of 1
 }
@@ -146,7 +153,9 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         lacks = kind.lacks.union(self.leave_out)
         wide = {name: value for name, value in kind.wide.items() if name not in lacks}
         return kind._replace(
-            lacks=lacks, wide=wide, alternatives=min(kind.alternatives, self.alternatives)
+            lacks=lacks,
+            wide=wide,
+            alternatives=min(kind.alternatives, self.alternatives),
         )
 
     def key(self) -> str | None:
@@ -346,7 +355,13 @@ class EndpointModel(Model):
         except openai.APIStatusError as error:
             if call.get("echo") or not _names_a_filter(error):
                 raise
-            return [Choice(text="", tokens=[], finish=FILTERED)], sorted(missing)
+            return [
+                Choice(
+                    text="",
+                    tokens=[],
+                    finish=FILTERED,
+                )
+            ], sorted(missing)
         try:
             choices = Reply.model_validate_json(reply.text).choices
         except ValidationError as error:

@@ -38,7 +38,8 @@ ROPE_FACTORS = "rope_freqs.weight"  # what the rotation's wavelengths are multip
 def named(*fields: str) -> Callable[[Any], Any]:
     """The first of these fields that a configuration has."""
     return lambda config: next(
-        (value for field in fields if (value := getattr(config, field, None)) is not None), None
+        (value for field in fields if (value := getattr(config, field, None)) is not None),
+        None,
     )
 
 

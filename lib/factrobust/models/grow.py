@@ -238,7 +238,8 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
     network = transformers.LlamaForCausalLM(llama)
     parts = (layer.self_attn for layer in network.model.layers)
     return copying(
-        network, [(part.q_proj, part.k_proj, part.v_proj, part.o_proj) for part in parts]
+        network,
+        [(part.q_proj, part.k_proj, part.v_proj, part.o_proj) for part in parts],
     )
 
 

@@ -53,7 +53,11 @@ FORMATS = {
     "chat": Format("", "", "", (".", "\n"), chat=True),
     "chat-prefix": Format("", "", " ", SENTENCE_END, chat=True, prefix=True),
     "instruction": Format(
-        "", "\nAnswer with the name, word or number only.", "", (".", "\n"), chat=True
+        "",
+        "\nAnswer with the name, word or number only.",
+        "",
+        (".", "\n"),
+        chat=True,
     ),
 }
 
@@ -105,7 +109,9 @@ def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = N
 
 
 def as_asked(
-    model: Model, questions: pd.DataFrame, prompt_format: str | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """The questions with model and prompt format before their columns."""
     how = {"model": model.name, "prompt_format": prompt_format or model.prompt_format}

@@ -58,7 +58,11 @@ def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
     """The mean of the last layer's states over each text's tokens, without padding, [text,
     hidden]."""
     batch = tokenizer(
-        list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
+        list(texts),
+        padding=True,
+        truncation=True,
+        max_length=MAX_TOKENS,
+        return_tensors="pt",
     )
     states = network(**batch).last_hidden_state
     mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)

@@ -41,7 +41,11 @@ def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
 
 
 def encode_pair(
-    tokenizer: Any, prompt: str, answer: str | list[int], *, bos: Sequence[int]
+    tokenizer: Any,
+    prompt: str,
+    answer: str | list[int],
+    *,
+    bos: Sequence[int],
 ) -> tuple[list[int], int]:
     """Token ids of prompt + answer, and the place of the answer's first token (see
     `Model.score`)."""
@@ -157,7 +161,9 @@ def continuation(
 
     def text(ids: list[int]) -> str:
         decoded: str = tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ids,
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
         )
         return decoded
 

@@ -195,7 +195,10 @@ def _by_temperature(groups: list[list[Stream]]) -> dict[float, dict[int, list[St
 
 
 def _sampled(
-    cut: torch.Tensor, t: float, level: int, groups: list[list[Stream]]
+    cut: torch.Tensor,
+    t: float,
+    level: int,
+    groups: list[list[Stream]],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A token drawn for each stream of `groups` [node], and its log-probability at temperature t,
     both [node, stream]. `cut` [node, vocabulary] are logits, minus infinity where they are cut
@@ -257,7 +260,10 @@ def likeliest(logits: torch.Tensor, k: int) -> Best:
 
 
 def _curves(
-    logits: torch.Tensor, best: Best, temperatures: Sequence[float], norm: torch.Tensor
+    logits: torch.Tensor,
+    best: Best,
+    temperatures: Sequence[float],
+    norm: torch.Tensor,
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
     That token's logit is 0. `norm` is the log of the sum of the logits' exponentials."""
@@ -293,7 +299,10 @@ def sums_before(mass: torch.Tensor) -> torch.Tensor:
     if spare:
         mass = torch.nn.functional.pad(mass, (0, spare))
     small = mass.unflatten(1, (-1, 64)).sum(dim=-1)
-    blocks = small.unflatten(1, (-1, STEP // 64)).sum(dim=-1, dtype=torch.float64)
+    blocks = small.unflatten(1, (-1, STEP // 64)).sum(
+        dim=-1,
+        dtype=torch.float64,
+    )
     return torch.nn.functional.pad(blocks.cumsum(dim=-1), (1, 0))
 
 
@@ -318,7 +327,11 @@ def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> to
     """
     size = mass.shape[1]
     offsets = torch.arange(STEP, device=mass.device)
-    low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)
+    low = torch.zeros(
+        numbers.shape[:2],
+        dtype=torch.long,
+        device=mass.device,
+    )
     high = torch.full_like(low, size)
     # Summed weights of the tokens before `low`, and before `high`.
     below_low = torch.zeros_like(numbers[..., 0])
@@ -401,7 +414,9 @@ def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
 
 
 def log_norms(
-    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None = None
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+    low: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
 
@@ -426,7 +441,9 @@ def log_norms(
 
 
 def _norms(
-    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+    low: torch.Tensor | None,
 ) -> torch.Tensor:
     """`log_norms`, term by term."""
     rows, vocabulary = shifted.shape
@@ -488,5 +505,8 @@ def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torc
     for k, t in enumerate(temperatures):
         spread = 1 + bins.variance / (2 * t * t)
         terms = bins.tokens * weights(bins.mean, t) * spread
-        sums[:, k] += terms[:, 1:].sum(dim=-1, dtype=torch.float64)
+        sums[:, k] += terms[:, 1:].sum(
+            dim=-1,
+            dtype=torch.float64,
+        )
     return sums.log()
