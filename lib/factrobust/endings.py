@@ -78,7 +78,12 @@ def ask(
     ModelError if no thought has ended after THINKING tokens. If some have, the others are no answers,
     and a line on stderr says how many.
     """
-    found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **how)
+    found = model.generate(
+        prompts,
+        max_new_tokens=max_new_tokens,
+        stop=stop,
+        **how,
+    )
     waiting = {
         g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
     }
@@ -99,7 +104,9 @@ def ask(
     grid = how.get("temperatures", ())
     if len(grid) and (begun := [g for g in waiting.values() if g.token_ids]):
         curves = model.temper(
-            [g.prompt for g in begun], [g.token_ids for g in begun], grid
+            [g.prompt for g in begun],
+            [g.token_ids for g in begun],
+            grid,
         ).tolist()
         pairs = zip(begun, curves, strict=True)
         waiting |= {g.prompt: replace(g, curve=curve) for g, curve in pairs}
@@ -120,7 +127,12 @@ def _ended(answer: Generation, stop: Sequence[str]) -> Generation:
     text = lead + short
     n = covering(answer, text)
     along = {name: getattr(answer, name)[:n] for name in ("token_ids", "logprobs", "entropies")}
-    return replace(answer, text=text, top_logprobs=list(answer.top_logprobs)[:n], **along)
+    return replace(
+        answer,
+        text=text,
+        top_logprobs=list(answer.top_logprobs)[:n],
+        **along,
+    )
 
 
 def first_sentence(text: str) -> str:

@@ -58,7 +58,10 @@ def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
 
 
 def read_table(
-    path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
+    path: str | Path,
+    *,
+    required: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
@@ -72,7 +75,9 @@ def read_table(
         columns = ",".join(required) or "the names of its columns"
         raise FactsError(f"{path} is empty; write a header ({columns}) and a row below it.")
     reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_separator(path, text, required), strict=True
+        io.StringIO(text, newline=""),
+        delimiter=_separator(path, text, required),
+        strict=True,
     )
     rows = {}
     try:
@@ -98,7 +103,12 @@ def read_table(
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
     lines = pd.Index(rows, name="line")
-    return pd.DataFrame([*rows.values()], columns=header, index=lines, dtype=str)
+    return pd.DataFrame(
+        [*rows.values()],
+        columns=header,
+        index=lines,
+        dtype=str,
+    )
 
 
 def _without_mark(text: str) -> tuple[str, int]:
@@ -155,7 +165,9 @@ def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
 
 
 def complete_table(
-    frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
+    frame: pd.DataFrame,
+    schema: pa.DataFrameSchema,
+    **defaults: str | pd.Series,
 ) -> pd.DataFrame:
     """Add the columns of the schema that the table lacks, with their default or ""; notes come
     last."""
@@ -186,7 +198,10 @@ def read_text(path: Path) -> str:
 
 
 def _check_header(
-    path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
+    path: Path,
+    header: list[str],
+    required: Sequence[str],
+    optional: Sequence[str],
 ) -> None:
     """Raise FactsError for a column that is missing, twice there, or written wrongly."""
     extra = [name for name in header if name not in required and name not in optional]

@@ -60,7 +60,13 @@ DOT = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
 
 # Signs with a text of their own; the bar of a fraction separates, as others do.
-NAMED = {"&": " and ", "%": " percent ", "♯": "#", "'": "", "⁄": " "}
+NAMED = {
+    "&": " and ",
+    "%": " percent ",
+    "♯": "#",
+    "'": "",
+    "⁄": " ",
+}
 
 
 class _Signs(dict[int, str]):
@@ -316,7 +322,8 @@ def _pair(one: str, other: str) -> tuple[str, str]:
 
 
 def _alike(
-    groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]
+    groups: Groups,
+    same: Callable[[list[tuple[str, str]]], ArrayLike],
 ) -> set[tuple[str, str]]:
     """Which of the pairs of each group's first text and another one say the same. Pairs that are
     equal after normalisation, or hold an empty text, are not asked about."""
