@@ -162,7 +162,7 @@ def dose_response(
         halves = curves.drawn[2]
         low, high = np.nan, np.nan
         if np.isfinite(half) and np.isfinite(halves).mean() >= 0.9:
-            low, high = np.nanquantile(halves, TAILS)
+            low, high = np.nanquantile(halves, [0.025, 0.975])
         table.append((*curves.key, floor, top, half, low, high, slope, curves.n))
     columns = [*by, "floor", "top", "mean", "low", "high", "slope", "n"]
     return pd.DataFrame(table, columns=columns)
@@ -188,7 +188,7 @@ def one_half(
         numbers = [np.nan, np.nan, np.nan]
         if np.isfinite(at):
             reached = crossing(curves.drawn, curves.largest)
-            numbers = [at, *np.quantile(reached, TAILS, method="nearest")]
+            numbers = [at, *np.quantile(reached, [0.025, 0.975], method="nearest")]
         table.append((*curves.key, *numbers, curves.n))
     return pd.DataFrame(table, columns=[*by, *Interval._fields])
 
