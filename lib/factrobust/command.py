@@ -1,9 +1,8 @@
 """The command: factrobust card MODEL, factrobust flips A B ..., factrobust ask MODEL QUESTION,
 factrobust answers.
 
-The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one
-sentence, for
-what cannot be done, and 130 after Ctrl-C.
+The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one sentence,
+for what cannot be done, and 130 after Ctrl-C.
 """
 
 import argparse
@@ -270,17 +269,15 @@ def as_text(cell: Any) -> str:
 
 def plain(value: Any) -> Any:
     """What JSON can hold of a value: NumPy's numbers and arrays as Python's, a set as a list;
-    nothing for
-    pandas' mark of what is missing."""
+    nothing for pandas' mark of what is missing."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return sorted(value) if isinstance(value, set | frozenset) else None
 
 
 def explained(error: Exception) -> str:
-    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError)
-    is a
-    fault of this project or of another library: its traceback is kept."""
+    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError) is
+    a fault of this project or of another library: its traceback is kept."""
     if isinstance(error, ValueError | OSError) or type(error).__name__ == "RecordsError":
         return str(error)
     TRACEBACK.parent.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,9 @@ All parts have one rule for its beginning (`said`): blank space, a thought and a
 no part of it, and the model's own next question ends it. `ask` lets a model go on that has said
 nothing yet. The end is told by stop strings, by `first_sentence` (part 3) or by `cut` (part 4).
 
-The thesis ends an answer before the first token that holds a full stop or a line's end (appendix D),
-so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it (`cut`).
+The thesis ends an answer before the first token that holds a full stop or a line's end (appendix
+D), so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it
+(`cut`).
 """
 
 import re
@@ -44,9 +45,9 @@ STARTER = re.compile(
 
 
 def split(text: str, prompt: str = "") -> tuple[str, str]:
-    """What stands before the answer in a generated text, and the rest: lines without a word, a thought,
-    a label. A thought that has not ended is all before it; its first mark may stand at the end of the
-    `prompt`."""
+    """What stands before the answer in a generated text, and the rest: lines without a word, a
+    thought, a label. A thought that has not ended is all before it; its first mark may stand at the
+    end of the `prompt`."""
     at = tokens.after_thought(text, prompt)
     if at is None:
         return text, ""
@@ -71,12 +72,13 @@ def ask(
     stop: Sequence[str],
     **how: Any,
 ) -> list[Generation]:
-    """Greedy answers (`Model.generate`, whose options `how` are). A model whose answer has not begun, since the text is blank, a
-    label or a thought, is asked once more without stop strings and with more tokens; then the text
-    ends at the first stop string after the answer's beginning, and the tokens are those up to there.
+    """Greedy answers (`Model.generate`, whose options `how` are). A model whose answer has not
+    begun, since the text is blank, a label or a thought, is asked once more without stop strings
+    and with more tokens; then the text ends at the first stop string after the answer's beginning,
+    and the tokens are those up to there.
 
-    ModelError if no thought has ended after THINKING tokens. If some have, the others are no answers,
-    and a line on stderr says how many.
+    ModelError if no thought has ended after THINKING tokens. If some have, the others are no
+    answers, and a line on stderr says how many.
     """
     found = model.generate(
         prompts,
@@ -186,8 +188,9 @@ NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
 def ending(generation: Generation, begun: bool = False) -> tuple[str, int]:
-    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or digits
-    is empty. With `begun` the answer begins where `said` has it; the tokens are all up to its end."""
+    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or
+    digits is empty. With `begun` the answer begins where `said` has it; the tokens are all up to
+    its end."""
     lead = split(generation.text, generation.prompt)[0] if begun else ""
     whole = said(generation.text, generation.prompt) if begun else generation.text
     text = cut(whole).strip()

@@ -53,10 +53,10 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
 def caused(answers: pd.DataFrame) -> pd.DataFrame:
     """Measured answers of `context.probe.swapped` with what the exchange and the words say of them.
 
-    Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots), moved_1,
-    moved_2 and moved_placebo (the answer after an exchange is another; NaN without a placebo), stated (the
-    passage holds the answer), says (the answer says anything), and defined (a score can tell: not where
-    memory says what the passage says, too).
+    Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots),
+    moved_1, moved_2 and moved_placebo (the answer after an exchange is another; NaN without a
+    placebo), stated (the passage holds the answer), says (the answer says anything), and defined (a
+    score can tell: not where memory says what the passage says, too).
     """
     table = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
     table.index = answers.index
@@ -92,9 +92,9 @@ def won_pairs(
     within: Sequence[str],
     outcome: str = OUTCOME,
 ) -> pd.DataFrame:
-    """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a model,
-    relation (base_id) and score, with pairs, and won, how many the former's score is higher in (ties count
-    half). The AUC within is the sum of won over that of pairs."""
+    """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a
+    model, relation (base_id) and score, with pairs, and won, how many the former's score is higher
+    in (ties count half). The AUC within is the sum of won over that of pairs."""
     known = table.dropna(subset=list(scores))
     rows = []
     for (model, relation), part in known.groupby(["model", "base_id"], sort=False):
@@ -119,9 +119,9 @@ def told_by_two(
     k: int = 5,
     n_folds: int = 12,
 ) -> Array:
-    """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on other
-    values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways of making
-    folds, so that no luck of one is left."""
+    """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on
+    other values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways
+    of making folds, so that no luck of one is left."""
     columns = cases[list(names)].to_numpy(dtype=float)
     x = np.column_stack([np.ones(len(cases)), columns])
     y = cases[OUTCOME].to_numpy(dtype=float)

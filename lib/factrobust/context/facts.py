@@ -2,8 +2,8 @@
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
 the context of a question as a counterfactual (the thesis, section 3.1). Facts, whose truth is
-known, are questions of the same form (`facts_as_questions`), and their contexts are made here: single
-sentences, and passages as people have them (`passages`), with their answers exchanged.
+known, are questions of the same form (`facts_as_questions`), and their contexts are made here:
+single sentences, and passages as people have them (`passages`), with their answers exchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,8 @@ Names = list[str]  # accepted spellings of an answer, the one that is written fi
 
 
 class Sentence(NamedTuple):
-    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is about."""
+    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is
+    about."""
 
     text: str
     names: Names
@@ -261,16 +262,16 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
 def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """The passages of each question, a row each of PASSAGES.
 
-    "true" and "false" state the answer that is right, or that of another fact of the relation; "negated"
-    denies such an answer and "missing" says nothing of it; around it stand one or two sentences about
-    other subjects (distractors), what else is known of the subject, and sentences of its domain.
-    Half of the sentences are in other words than the question (data/context/sentences.csv). A *slot* is
-    where an answer to the question's relation stands.
+    "true" and "false" state the answer that is right, or that of another fact of the relation;
+    "negated" denies such an answer and "missing" says nothing of it; around it stand one or two
+    sentences about other subjects (distractors), what else is known of the subject, and sentences
+    of its domain. Half of the sentences are in other words than the question
+    (data/context/sentences.csv). A *slot* is where an answer to the question's relation stands.
 
     Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, the
-    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if there is
-    none), stated (the passage's own answer, or ""), slots (for each its names in the three texts).
-    Passages without a slot are left out.
+    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if
+    there is none), stated (the passage's own answer, or ""), slots (for each its names in the three
+    texts). Passages without a slot are left out.
     """
     relations = _by(pool, "base_id")
     subjects = _by(pool, "object")
@@ -358,7 +359,8 @@ def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sente
 
 @lru_cache
 def paraphrases() -> dict[str, str]:
-    """A statement of each relation in other words than its question, with {subject} and {object}."""
+    """A statement of each relation in other words than its question, with {subject} and
+    {object}."""
     table = tables.read_csv(SENTENCES)
     return dict(zip(table["relation"], table["sentence"], strict=True))
 
@@ -370,8 +372,8 @@ def _swapped(
     alike: list[Fact],
     key: str,
 ) -> dict[str, Any]:
-    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor right, and
-    if there are enough no other slot's."""
+    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor
+    right, and if there are enough no other slot's."""
     slots = [i for i, sentence in enumerate(passage) if _is_slot(sentence, question)]
     candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
     # 1. The passage and the two exchanges: its sentences, and the names in the slots.
@@ -476,9 +478,9 @@ def read_results(path: str | Path) -> pd.DataFrame:
     `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to
     p3, or the thesis's names for them (THESIS); of Thing and Object the filled one counts. p4, the
     further numbers, model (else the file's name) and question_id may be left out; other columns are
-    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"), and a
-    file may hold several. Raises FactsError with file, line and remedy for a missing column, and for a
-    perplexity below 1 of an answer that says something.
+    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"),
+    and a file may hold several. Raises FactsError with file, line and remedy for a missing column,
+    and for a perplexity below 1 of an answer that says something.
     """
     path = Path(path)
     parts = [_results(table, path) for table in _by_model(tables.read_table(path))]
@@ -486,8 +488,8 @@ def read_results(path: str | Path) -> pd.DataFrame:
 
 
 def _by_model(table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The results of each model whose name ends columns' names, with plain names and a column model; the
-    whole table if there is none."""
+    """The results of each model whose name ends columns' names, with plain names and a column
+    model; the whole table if there is none."""
     columns = table.columns.astype(str).tolist()
     begins = "parametric-"
     models = [name.removeprefix(begins) for name in columns if name.startswith(begins)]

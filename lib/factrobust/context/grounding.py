@@ -1,13 +1,15 @@
-"""Did an answer come from the context? A call for one question or many, with what was retrieved for it.
+"""Did an answer come from the context? A call for one question or many, with what was retrieved for
+it.
 
     from factrobust import ground, load_model
 
-    model = load_model("gemma-3-270m")
-    ground(model, "What is the capital of Kenya?", ["The capital of Kenya is Lima."], swap=True)
+    model = load_model("gemma-3-270m") ground(model, "What is the capital of Kenya?", ["The capital
+    of Kenya is Lima."], swap=True)
 
-The model is asked without the contexts (memory) and with them. `swap=True` exchanges the answer's words
-in the contexts, twice, and asks again: an answer that follows came from them (`rules.swap_source`).
-Without it words decide: whether the answer changed, and whether the contexts hold it.
+The model is asked without the contexts (memory) and with them. `swap=True` exchanges the answer's
+words in the contexts, twice, and asks again: an answer that follows came from them
+(`rules.swap_source`). Without it words decide: whether the answer changed, and whether the contexts
+hold it.
 """
 
 import re
@@ -43,9 +45,9 @@ class Grounded(NamedTuple):
     """What `ground` finds of an answer.
 
     source: with `swap` one of `rules.CAUSES`; without, by words alone, "context", "both", "memory",
-    "moved" or "none". why: what keeps it from being told, or "". p0, p1, p4: perplexities of memory's
-    answer, and of the answer without and with the contexts; NaN where a model gives none. swapped: the
-    answers to the exchanged contexts.
+    "moved" or "none". why: what keeps it from being told, or "". p0, p1, p4: perplexities of
+    memory's answer, and of the answer without and with the contexts; NaN where a model gives none.
+    swapped: the answers to the exchanged contexts.
     """
 
     memory: str
@@ -70,11 +72,11 @@ def ground(
 ) -> Any:
     """Tell whether a model's answer came from the contexts: a `Grounded`, or a list for a batch.
 
-    `question` is one, with a context or a list of them, or a list of questions with a list that holds for
-    each a context or a list of them. `answer` is one that you have (else the model's own, greedy); with
-    `swap` the model's answers to the exchanged contexts are held against it. `prompt` is your own, with
-    {question}, and with {contexts} in lines of their own, which memory is asked without; `prefix` begins
-    the answer, which small models need.
+    `question` is one, with a context or a list of them, or a list of questions with a list that
+    holds for each a context or a list of them. `answer` is one that you have (else the model's own,
+    greedy); with `swap` the model's answers to the exchanged contexts are held against it. `prompt`
+    is your own, with {question}, and with {contexts} in lines of their own, which memory is asked
+    without; `prefix` begins the answer, which small models need.
 
     Raises ValueError, or TypeError for a model that is not loaded, in one sentence.
     """
@@ -195,17 +197,18 @@ def _perplexities(
 
 
 class Exchanged(NamedTuple):
-    """Contexts with an answer's words exchanged twice, and the three names; none if it is not there."""
+    """Contexts with an answer's words exchanged twice, and the three names; none if it is not
+    there."""
 
     texts: tuple[str, str]
     names: tuple[list[str], ...]
 
 
 def exchange(context: str, answer: str, others: Sequence[str] = ()) -> Exchanged:
-    """Exchange what a context holds of an answer (its text, or its first part) for `others`: by default
-    for answers of the same relation where it is an embedded fact's, for other dates, years or numbers of
-    as many digits, or for names of the invented world. Where the answer begins with a capital, words
-    that do not are left alone ("he may go")."""
+    """Exchange what a context holds of an answer (its text, or its first part) for `others`: by
+    default for answers of the same relation where it is an embedded fact's, for other dates, years
+    or numbers of as many digits, or for names of the invented world. Where the answer begins with a
+    capital, words that do not are left alone ("he may go")."""
     part = re.split(r",(?!\d)|[;:(\[]", answer)[0].strip()
     name = " ".join(named(answer).first)
     for text in filter(None, (answer.strip(), part, name)):
@@ -245,8 +248,8 @@ def _alike(text: str, context: str) -> list[str]:
 
 
 def _shifted(text: str, by: int) -> str:
-    """A date or number of the same kind: months 3 and 6 on, years 31 and 62 back, days of a month 9 and
-    18 on, other numbers with other digits."""
+    """A date or number of the same kind: months 3 and 6 on, years 31 and 62 back, days of a month 9
+    and 18 on, other numbers with other digits."""
     for month in re.findall(r"[A-Z][a-z]+", text):
         if month in MONTHS:
             other = MONTHS[(MONTHS.index(month) + 3 * by) % 12]
@@ -284,7 +287,8 @@ def _each(name: str, values: Any, asked: Sequence[str]) -> list[Any]:
 
 
 def _filled(prompt: str, asked: Sequence[str], stated: Sequence[str] | None) -> list[str]:
-    """One's own prompt for each question; without contexts, its lines with {contexts} are left out."""
+    """One's own prompt for each question; without contexts, its lines with {contexts} are left
+    out."""
     lines = prompt.splitlines(keepends=True)
     alone = "".join(line for line in lines if "{contexts}" not in line)
     if "{question}" not in alone or "{contexts}" not in prompt:

@@ -1,14 +1,15 @@
 """A copy meter: does a model read a sentence, or repeat a string that stands before the question?
 
-A known fact is asked behind sentences that differ in one thing each. They state a false answer in the
-question's words or in others; the answer stands last or first; it is asserted or denied; and the
-sentence is about the subject, about a neighbour of the relation whose answer it is, or says nothing at
-all, since its words of meaning are none ("The blorp of Kenya is Lima"). The last is the placebo:
+A known fact is asked behind sentences that differ in one thing each. They state a false answer in
+the question's words or in others; the answer stands last or first; it is asserted or denied; and
+the sentence is about the subject, about a neighbour of the relation whose answer it is, or says
+nothing at all, since its words of meaning are none ("The blorp of Kenya is Lima"). The last is the
+placebo:
 
     copying = following of the nonsense twin        reading = following minus copying
 
-An answer follows if it says what the sentence states (`rules.right`). Beside these stand true sentences,
-and a filler: as many words about the subject, and no answer.
+An answer follows if it says what the sentence states (`rules.right`). Beside these stand true
+sentences, and a filler: as many words about the subject, and no answer.
 """
 
 import re
@@ -83,13 +84,14 @@ def contexts(
     *,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the answer in
-    it; in "filler" the false answer, which is not there), names (its accepted spellings).
+    """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the
+    answer in it; in "filler" the false answer, which is not there), names (its accepted spellings).
 
-    Each question has both WORDS. A lot draws the place of the answer in each of them, among those that
-    its relation has `templates` for, so that all other factors are compared at one place. The false answer is
-    that of another fact of the relation in the `pool`, the first by lot of which neither accepts the
-    other's answer. Questions whose relation has no sentence are left out. ValueError if all are.
+    Each question has both WORDS. A lot draws the place of the answer in each of them, among those
+    that its relation has `templates` for, so that all other factors are compared at one place. The
+    false answer is that of another fact of the relation in the `pool`, the first by lot of which
+    neither accepts the other's answer. Questions whose relation has no sentence are left out.
+    ValueError if all are.
     """
     alike = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
@@ -127,8 +129,8 @@ def contexts(
 
 
 def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Answers to `contexts` with what they say, 1 or 0: followed (what the sentence states) and right
-    (an answer of the question)."""
+    """Answers to `contexts` with what they say, 1 or 0: followed (what the sentence states) and
+    right (an answer of the question)."""
     accepted = questions.set_index("question_id")["answers"].loc[answers["question_id"]]
     follows = map(rules.right, answers["text"], answers["names"])
     rights = map(rules.right, answers["text"], accepted)
@@ -139,9 +141,9 @@ def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def split(rows: pd.DataFrame) -> pd.DataFrame:
-    """What following is made of, a row a model, fact, words and mode of `marked` rows that state a false
-    answer: following (of the sentence about the subject), copying (of its nonsense twin), reading (their
-    difference), and neighbour (of the sentence about a neighbour)."""
+    """What following is made of, a row a model, fact, words and mode of `marked` rows that state a
+    false answer: following (of the sentence about the subject), copying (of its nonsense twin),
+    reading (their difference), and neighbour (of the sentence about a neighbour)."""
     false = rows[rows["mode"].isin(["asserted", "denied"])]
     keys = ["model", "question_id", "base_id", "words", "place", "mode"]
     wide = false.pivot(
@@ -155,10 +157,10 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `marked` rows that one change of a false sentence is told by, a row an answer and `change`, with
-    `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the answer first; denied,
-    of the question's words alone; that denial against an assertion in other words; about a neighbour;
-    nonsense."""
+    """The `marked` rows that one change of a false sentence is told by, a row an answer and
+    `change`, with `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the
+    answer first; denied, of the question's words alone; that denial against an assertion in other
+    words; about a neighbour; nonsense."""
     subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
     plain, said = rows[subject & asserted], rows[asserted]
     by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]

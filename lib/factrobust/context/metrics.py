@@ -7,8 +7,9 @@ with the source of each answer (`mark_sources`). A `rule` tells sources:
 which says nothing of the parametric answer; a missing perplexity is contextual.
 
 "robust" is ours. Source: `decide`; "same" rows, where parametric and counterfactual answers say the
-same, are left out of every share. Preference: the text's definition (3.3.3, figure 4), parametric if
-P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is missing.
+same, are left out of every share. Preference: the text's definition (3.3.3, figure 4), parametric
+if P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is
+missing.
 """
 
 import math
@@ -236,9 +237,10 @@ def perplexity_table(
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
-    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token, so the
-    numbers of tokens matter; greedy decoding finds the likeliest first token. Columns: model, tokens
-    ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact), n_missing."""
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token,
+    so the numbers of tokens matter; greedy decoding finds the likeliest first token. Columns:
+    model, tokens ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact),
+    n_missing."""
     as_many = results["n_tokens_parametric"] == results["n_tokens_counterfactual"]
     is_known = results[["p0", "p1"]].notna().all(axis=1)
     rows = pd.DataFrame(

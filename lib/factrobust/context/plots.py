@@ -78,8 +78,8 @@ def source_shares(table: pd.DataFrame) -> Figure:
 
 
 def causes(table: pd.DataFrame) -> Figure:
-    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table` of
-    `context.metrics.counts_by` with cause."""
+    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table`
+    of `context.metrics.counts_by` with cause."""
     rows = style.in_order(table["context"], PASSAGES)
     return blocks.stacks(
         table, "context", rows, blocks.with_n(table, "context", rows), "cause", CAUSES,
@@ -88,8 +88,8 @@ def causes(table: pd.DataFrame) -> Figure:
 
 
 def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
-    """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
-    and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
+    """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of
+    `rows`), and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
     form: dict[str, Any] = {
         "panel": "model",
         "by": "about",
@@ -111,9 +111,10 @@ def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
 
 
 def boxes(table: pd.DataFrame, column: str) -> Figure:
-    """Figures 8 to 10: the distribution of P4, a panel a model and a box each value of `column`. `table` of
-    `context.metrics.perplexity_table`. A box holds the middle half, its line is the median, whiskers hold
-    the middle nine tenths (a paper prints none). Perplexity is on a logarithmic scale."""
+    """Figures 8 to 10: the distribution of P4, a panel a model and a box each value of `column`.
+    `table` of `context.metrics.perplexity_table`. A box holds the middle half, its line is the
+    median, whiskers hold the middle nine tenths (a paper prints none). Perplexity is on a
+    logarithmic scale."""
     rows = style.ordered(table[column])
     height = 0.8 + 0.2 * len(rows)
     fig, panels = blocks.panels(
@@ -152,7 +153,8 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
 
 
 def steps(texts: Mapping[str, str]) -> Figure:
-    """Figure 3: how two answers are made and compared. `texts` has what stands in each of the boxes PLACES."""
+    """Figure 3: how two answers are made and compared. `texts` has what stands in each of the boxes
+    PLACES."""
     fig, axes = style.grid(1, 1, DOUBLE, 2.6)
     axis = axes.flat[0]
     axis.set(xlim=(0, 3), ylim=(-0.2, 2))

@@ -55,9 +55,9 @@ def greedy(
     scored: bool = True,
     go_on: bool = False,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts` are by
-    default `context_prompts`; answers that will not be `scored` need no model that knows token ids. To
-    `go_on` a model is asked again where its answer has not begun (`endings.ask`).
+    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts`
+    are by default `context_prompts`; answers that will not be `scored` need no model that knows
+    token ids. To `go_on` a model is asked again where its answer has not begun (`endings.ask`).
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
@@ -228,13 +228,13 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
 
 
 def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
-    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its slots'
-    answers exchanged twice, and with another answer exchanged, a row a passage.
+    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its
+    slots' answers exchanged twice, and with another answer exchanged, a row a passage.
 
     Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
-    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not asked)
-    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and text_placebo (to the
-    passage itself, where it has no placebo).
+    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not
+    asked) and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and
+    text_placebo (to the passage itself, where it has no placebo).
     """
     rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
     passages = passages.reset_index(drop=True)

@@ -1,12 +1,12 @@
 """Where does an answer come from: the model's memory, the context, or neither (thesis, 3.2.2, 5.3)?
 
 Two rules compare the parametric answer, the counterfactual and the answer given with a context:
-`published_source` is the thesis's code (listing 5), `decide` is ours, which compares what answers name
-(`named`). Whether a text says an answer is told by `right` in all rooms.
+`published_source` is the thesis's code (listing 5), `decide` is ours, which compares what answers
+name (`named`). Whether a text says an answer is told by `right` in all rooms.
 
-The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5 and 7
-by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12 months").
-Kind 6 needs the right answers. Names are not translated, units not converted.
+The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5
+and 7 by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12
+months"). Kind 6 needs the right answers. Names are not translated, units not converted.
 """
 
 import re
@@ -77,8 +77,8 @@ def named(text: str) -> Named:
 
 
 def _whole(text: str) -> str:
-    """The text with numbers and dates that no comma cuts, the sign of a number in letters, and initials
-    in one word (J. R. R. Tolkien)."""
+    """The text with numbers and dates that no comma cuts, the sign of a number in letters, and
+    initials in one word (J. R. R. Tolkien)."""
     plain = re.sub(r"(?<=\d),(?=\d)|,(?= \d{3})", "", text)
     plain = re.sub(r"(?<![^\W_])([A-Z])\.\s?(?=[A-Z]\.)", r"\1", plain)
     return re.sub(r"(?<!\w)[-−](?=\d)", "minus", plain)
@@ -250,14 +250,15 @@ CAUSES = ("context", "both", "slots", "half", "moved", "memory", "none")
 def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
     """What an answer follows if the context's answers are exchanged: one of CAUSES.
 
-    `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after each
-    exchange. It follows a slot if it says (`right`) what stands there, before and after both exchanges.
+    `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after
+    each exchange. It follows a slot if it says (`right`) what stands there, before and after both
+    exchanges.
 
-    "context": it follows a slot; "both": it does, and memory says the same; "slots": it says each time
-    what stands in some slot, but not in one and the same; "half": it does after one exchange alone;
-    "memory": it never changes, and memory says the same; "moved": all else, such as an answer that
-    memory does not give, and no slot holds: decoding is greedy, so the context moved it; "none": it says
-    nothing.
+    "context": it follows a slot; "both": it does, and memory says the same; "slots": it says each
+    time what stands in some slot, but not in one and the same; "half": it does after one exchange
+    alone; "memory": it never changes, and memory says the same; "moved": all else, such as an
+    answer that memory does not give, and no slot holds: decoding is greedy, so the context moved
+    it; "none": it says nothing.
     """
     if degeneracy(answer):
         return "none"

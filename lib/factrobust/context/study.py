@@ -1,4 +1,5 @@
-"""How a notebook of part 4 starts: study = context.Study(models=models, questions=questions, ...)."""
+"""How a notebook of part 4 starts: study = context.Study(models=models, questions=questions,
+...)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,9 +15,9 @@ from factrobust.models.records import Records
 
 
 class _Marked(study.Study):
-    """Questions that are asked without and with a context: the `questions`, the `pool` of those that
-    contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what was asked and
-    left out, a row a model."""
+    """Questions that are asked without and with a context: the `questions`, the `pool` of those
+    that contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what
+    was asked and left out, a row a model."""
 
     questions: pd.DataFrame
     pool: pd.DataFrame
@@ -45,8 +46,8 @@ class _Marked(study.Study):
 
 class Study(_Marked):
     """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
-    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`, stand
-    beside. `seed` draws objects and counterfactuals."""
+    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`,
+    stand beside. `seed` draws objects and counterfactuals."""
 
     cluster = "base_id"
 
@@ -136,12 +137,12 @@ class KnownContexts(_Marked):
 
 
 class Meter(study.Study):
-    """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts` of those
-    that a model knows behind the sentences of `meter.contexts` that have these `modes`. `seed` draws facts
-    and sentences.
+    """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts`
+    of those that a model knows behind the sentences of `meter.contexts` that have these `modes`.
+    `seed` draws facts and sentences.
 
-    Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to the
-    sentences, a row each, as `meter.marked` has them.
+    Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to
+    the sentences, a row each, as `meter.marked` has them.
     """
 
     unit, cluster = "question_id", "base_id"
@@ -201,8 +202,8 @@ class Meter(study.Study):
 
     @cached_property
     def grounded(self) -> pd.DataFrame:
-        """The answers behind the false sentence about the subject, in the question's words, of all facts
-        asked; with `known`, 1 or 0."""
+        """The answers behind the false sentence about the subject, in the question's words, of all
+        facts asked; with `known`, 1 or 0."""
         said = "mode == 'asserted' and about == 'subject' and words == 'question'"
         false = self.contexts.query(said)
         rows = self.concat_over_models(lambda model: self.behind(model, false))
@@ -218,9 +219,9 @@ class Meter(study.Study):
 
 
 class Passages(_Marked):
-    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the
-    same with answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`).
-    `seed` draws facts and passages."""
+    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each
+    (`passages`), and the same with answers exchanged. `cases` are the marked answers with their
+    cause (`attribution.caused`). `seed` draws facts and passages."""
 
     cluster = "base_id"
 

@@ -1,6 +1,5 @@
 """Logs of runs already made: lm-evaluation-harness's samples (`--log_samples`, .jsonl) and
-inspect_ai's
-(.eval, .json)."""
+inspect_ai's (.eval, .json)."""
 
 import hashlib
 import json
@@ -45,8 +44,7 @@ def is_log(name: Any) -> bool:
 
 def read_log(path: str | Path) -> Log:
     """The answers of a log. FactsError, one sentence, for what is none, and for a question without
-    a mark of right
-    or wrong."""
+    a mark of right or wrong."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise FactsError(f"{path} is no file; give the log of a run")

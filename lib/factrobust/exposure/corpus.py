@@ -16,8 +16,8 @@ from factrobust.statistics import with_bounds
 from factrobust.tables import read_csv, slug
 from factrobust.time import dates
 
-# A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with the
-# answer behind it. "prefix" is part 4's question, "context" the same with a context.
+# A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with
+# the answer behind it. "prefix" is part 4's question, "context" the same with a context.
 LAYOUTS = {
     "statement": "{prefix} {object}.",
     "zero-shot": "Q: {question}\nA: {object}",
@@ -61,9 +61,9 @@ MOMENTS = ("a date that was told", "another date of the period")
 
 
 def with_exposure(table: pd.DataFrame, data: str = "world") -> pd.DataFrame:
-    """A table, whose rows name facts of a set (`datasets.world.asked`) by one of FACT, with what the
-    corpus holds of them: exposure, contradicted, n_rival, n_wordings, n_dates, form, timing, allowed
-    (number of wordings) and told_in."""
+    """A table, whose rows name facts of a set (`datasets.world.asked`) by one of FACT, with what
+    the corpus holds of them: exposure, contradicted, n_rival, n_wordings, n_dates, form, timing,
+    allowed (number of wordings) and told_in."""
     [name, *_] = [name for name in FACT if name in table]
     facts = counted(data).rename(columns={"fact_id": name})
     about = facts[

@@ -35,8 +35,8 @@ def hill(
 
         floor + (top - floor) / (1 + (half / exposure)^slope)
 
-    (Hill 1910, the four-parameter logistic of dose and response); `floor` at exposure 0, half of the
-    way to `top` at `half`.
+    (Hill 1910, the four-parameter logistic of dose and response); `floor` at exposure 0, half of
+    the way to `top` at `half`.
     """
     with np.errstate(divide="ignore"):
         steps = np.log(np.asarray(exposure, float)) - np.log(half)
@@ -117,8 +117,8 @@ def _upper_mean(exposure: NDArray, means: NDArray, n: NDArray) -> Any:
 
 
 def crossing(fits: Array, largest: float, level: float = 0.5) -> Array:
-    """Where the curves of floor, top, half and slope, [4, curve], rise to a level: `hill` turned round,
-    half ((level - floor) / (top - level))^(1 / slope).
+    """Where the curves of floor, top, half and slope, [4, curve], rise to a level: `hill` turned
+    round, half ((level - floor) / (top - level))^(1 / slope).
 
     inf where none of the exposures up to the largest is enough, 0 where the floor is.
     """
@@ -226,8 +226,8 @@ def _drawn_means(doses: Any, n_boot: int) -> Array:
 
 
 def with_sibling(rows: pd.DataFrame) -> pd.DataFrame:
-    """The facts of two relations about the same subjects, a row a model and fact, with the other fact
-    of the subject: its object as sibling, its exposure as sibling_exposure."""
+    """The facts of two relations about the same subjects, a row a model and fact, with the other
+    fact of the subject: its object as sibling, its exposure as sibling_exposure."""
     other = rows[["model", "subject", "relation", "object", "exposure"]]
     other = other.rename(columns={"object": "sibling", "exposure": "sibling_exposure"})
     both = rows.merge(other, on=["model", "subject"], suffixes=("", "_other"))
@@ -238,10 +238,11 @@ def with_sibling(rows: pd.DataFrame) -> pd.DataFrame:
 def against_chance(rows: pd.DataFrame, by: Sequence[str] = ("model", "relation")) -> pd.DataFrame:
     """Is a share of right answers that of a guess? A row each combination of `by`.
 
-    `rows`: right, and chance, the same in a combination. Columns: `by`, mean, low and high (exact), n,
-    chance, p (two-sided, exact), holm (p after Holm 1979 over all rows: the smallest level for all tests
-    together at which it is rejected; they may depend on each other), and found, the smallest share above
-    chance that the first step of Holm's test at 0.05 would find four times of five.
+    `rows`: right, and chance, the same in a combination. Columns: `by`, mean, low and high (exact),
+    n, chance, p (two-sided, exact), holm (p after Holm 1979 over all rows: the smallest level for
+    all tests together at which it is rejected; they may depend on each other), and found, the
+    smallest share above chance that the first step of Holm's test at 0.05 would find four times of
+    five.
     """
     from statsmodels.stats.multitest import multipletests  # a second to load
 
@@ -314,9 +315,9 @@ def rank_by_exposure(
     *,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """Spearman's correlation of measures with the exposure: a row a model and measure, with mean, low,
-    high and n (facts, which are drawn). Facts without the measure are left out; NaN for a constant
-    measure."""
+    """Spearman's correlation of measures with the exposure: a row a model and measure, with mean,
+    low, high and n (facts, which are drawn). Facts without the measure are left out; NaN for a
+    constant measure."""
     table = []
     for (model, part), measure in product(rows.groupby("model", sort=False), measures):
         known = part.dropna(subset=[measure])
@@ -333,13 +334,14 @@ def permuted_gains(
     *,
     n_permuted: int = 2000,
 ) -> pd.DataFrame:
-    """What each measure adds to the log-probability, beside what chance adds: a row a model, measure.
+    """What each measure adds to the log-probability, beside what chance adds: a row a model,
+    measure.
 
     mean is the gain in R squared of the exposure's ranks when the measure's ranks join those of
-    logprob. A gain in the sample is never negative. So the part of the measure that logprob does not
-    hold is permuted over the facts (Freedman and Lane 1983): chance is the 95% point of the gains,
-    p_value the share of them (and the real one) that are as large. n (facts with the measure); NaN
-    for a measure without such a part.
+    logprob. A gain in the sample is never negative. So the part of the measure that logprob does
+    not hold is permuted over the facts (Freedman and Lane 1983): chance is the 95% point of the
+    gains, p_value the share of them (and the real one) that are as large. n (facts with the
+    measure); NaN for a measure without such a part.
     """
     rng = np.random.default_rng(0)
     table = []
@@ -375,11 +377,11 @@ def _residual(values: Array, other: Array) -> Array:
 
 
 def stratified_auc(weights: Array, outcome: Array, score: Array, strata: Array) -> Array:
-    """The share of pairs of a case with the outcome (1) and one without it (0), of the same stratum,
-    in which the first has the higher score; ties count half.
+    """The share of pairs of a case with the outcome (1) and one without it (0), of the same
+    stratum, in which the first has the higher score; ties count half.
 
-    For `statistics.bootstrap_statistic`: weights [resample, row], columns [row]; NaN where a resample
-    has no such pair.
+    For `statistics.bootstrap_statistic`: weights [resample, row], columns [row]; NaN where a
+    resample has no such pair.
     """
     with_it = outcome == 1
     without = outcome == 0
@@ -402,8 +404,8 @@ def crossings(
 ) -> pd.DataFrame:
     """The exposure at which the mean of a value that grows with exposure reaches `at`.
 
-    Columns: `by`, mean, low, high, n (facts). The place is that of `_place`; the interval draws facts
-    within each exposure.
+    Columns: `by`, mean, low, high, n (facts). The place is that of `_place`; the interval draws
+    facts within each exposure.
     """
     table = []
     for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):

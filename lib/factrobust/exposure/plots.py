@@ -14,7 +14,8 @@ from factrobust.plots import blocks, style
 SHADES = ("#CBC9E2", "#9E9AC8", "#756BB1", "#54278F", "#2D0A57")  # of ordered series, light to dark
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"
-# Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted ones).
+# Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted
+# ones).
 COLOURS = ("#332288", "#CC6677", "#999933", "#882255", style.GREY)
 SERIES = [form._replace(colour=c) for c, form in zip(COLOURS, style.SERIES, strict=True)]
 SAYS = {  # what an answer says, in the looks of part 4

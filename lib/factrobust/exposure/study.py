@@ -29,11 +29,12 @@ TRAINING = 1
 class Training(study.Study):
     """Part 5: a tiny decoder reads the invented world's sentences about one `relation` once.
 
-    One fact is followed (`follow`, a fact_id) and told as often as `exposure` says. The decoder has so
-    many `layers` of a `width`, a multiple of 32, learns at a `rate`, and is asked all facts at so many
-    `moments`; `seed` is of the sentences and of its first weights. Holds the `world` as it was drawn, the
-    `facts` of the relation with the counts of this corpus, and its `sentences` in the order in which
-    they are read. In JupyterLab it really trains, whatever the records hold, if torch is there.
+    One fact is followed (`follow`, a fact_id) and told as often as `exposure` says. The decoder has
+    so many `layers` of a `width`, a multiple of 32, learns at a `rate`, and is asked all facts at
+    so many `moments`; `seed` is of the sentences and of its first weights. Holds the `world` as it
+    was drawn, the `facts` of the relation with the counts of this corpus, and its `sentences` in
+    the order in which they are read. In JupyterLab it really trains, whatever the records hold, if
+    torch is there.
     """
 
     def __init__(
@@ -74,8 +75,8 @@ class Training(study.Study):
         self.sentences = corpus.corpus(self.world._replace(facts=facts), seed)
 
     def train(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The facts at `moments` (right; share: of the sentences that were read), and the followed fact
-        at each: share, sentences (about it, so far), says, and P (of the truth)."""
+        """The facts at `moments` (right; share: of the sentences that were read), and the followed
+        fact at each: share, sentences (about it, so far), says, and P (of the truth)."""
         # 1. Train, and ask all facts at each moment.
         in_lab = "FACTROBUST_RECORDS" not in os.environ and find_spec("torch") is not None
         asked = world.loaded().table
@@ -144,7 +145,8 @@ class Training(study.Study):
         return dict(found)
 
     def _answers(self, asked: pd.DataFrame, folder: str) -> dict[str, Any]:
-        """What the decoder of a folder says of each fact, and log P of the followed fact's object."""
+        """What the decoder of a folder says of each fact, and log P of the followed fact's
+        object."""
         model = load_model(folder)
         model.prompt_format = "zero-shot"  # as data/models.csv says of its larger kin
         answers = probe.greedy(model, asked)

@@ -2,8 +2,7 @@
 
 Changed are the matrices of the linear layers, of experts and their routers: neither embeddings, nor
 the head (tied or not), nor norms and biases. The change is computed in float32, whatever the
-weights'
-dtype and device, and is part of the model's fingerprint.
+weights' dtype and device, and is part of the model's fingerprint.
 """
 
 from functools import partial
@@ -24,10 +23,9 @@ LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
 
 
 class Damage(NamedTuple):
-    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where
-    it has
-    one, else to nearest), "prune" a share of each matrix, "noise" of so many standard deviations of
-    each matrix, in the draw `seed`."""
+    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where it
+    has one, else to nearest), "prune" a share of each matrix, "noise" of so many standard
+    deviations of each matrix, in the draw `seed`."""
 
     way: str
     dose: float
@@ -82,8 +80,7 @@ def apply(network: Any, damage: Damage) -> None:
 
 def matrices(network: Any) -> list[tuple[str, Any, bool]]:
     """Name and weights [output, input] of all that is changed, or [expert, output, input], and
-    whether the
-    last two are exchanged; in the order of the network's parameters."""
+    whether the last two are exchanged; in the order of the network's parameters."""
     import torch
     from transformers.pytorch_utils import Conv1D
 

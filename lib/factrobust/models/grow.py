@@ -1,8 +1,8 @@
 """Small models trained from random weights on the invented world (`datasets.world`).
 
-data/schooling.py and data/grow_models.py say what they read, and in which order. transformers' Trainer
-does all training. A course that was killed continues at the same text with the same weights. Between
-kinds of processors weights differ in their last digits, and more at the end.
+data/schooling.py and data/grow_models.py say what they read, and in which order. transformers'
+Trainer does all training. A course that was killed continues at the same text with the same
+weights. Between kinds of processors weights differ in their last digits, and more at the end.
 """
 
 import re
@@ -47,8 +47,8 @@ def learned(row: Mapping[Any, str], before: str = "", *, whole: bool = False) ->
 def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     """A tokenizer for the world: a word with the space before it is a token; other words are bytes.
 
-    `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted after
-    the signs that it may follow.
+    `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted
+    after the signs that it may follow.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing
@@ -134,8 +134,8 @@ def last_step(folder: Path) -> int:
 def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options: Any) -> Log:
     """Train on a course from the last checkpoint in `folder`; returns the log.
 
-    `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which the
-    first token of the answer is the likeliest.
+    `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which
+    the first token of the answer is the likeliest.
     """
     import numpy as np
     import transformers
@@ -192,8 +192,9 @@ def watched(
 ) -> dict[str, Any]:  # fmt: skip
     """Train a new network on texts once, and `ask` it at so many moments.
 
-    Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the step of
-    each moment the result of `ask(folder)` for the model in a folder. `options` are those of `study`.
+    Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the
+    step of each moment the result of `ask(folder)` for the model in a folder. `options` are those
+    of `study`.
     """
     torch.set_num_threads(1)  # the network is so small that more would wait for each other
     course = Course("once", rows(texts, tokenizer), rate)

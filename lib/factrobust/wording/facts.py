@@ -1,4 +1,5 @@
-"""Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
+"""Questions that ask for the same thing in other words: paraphrases of facts, and groups of your
+own."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -90,7 +91,8 @@ def _accepted(cell: str) -> list[str]:
 
 
 def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Path) -> None:
-    """Raise FactsError for the first row that differs from its group's first in one of the columns."""
+    """Raise FactsError for the first row that differs from its group's first in one of the
+    columns."""
     for name in columns:
         differs = frame[name] != frame.groupby("group_id")[name].transform("first")
         what = f"the {name} {{{name}!r}} differs from that of the first question of {{group_id!r}}"

@@ -87,9 +87,9 @@ def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None
 
 
 def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
-    """What a model that knows nothing but answers would say: to each question the answer that is accepted
-    for most *other* questions of its relation. `correct`: whether it is accepted here, too. A row a
-    question, in their order; ties go to the answer that stands first."""
+    """What a model that knows nothing but answers would say: to each question the answer that is
+    accepted for most *other* questions of its relation. `correct`: whether it is accepted here,
+    too. A row a question, in their order; ties go to the answer that stands first."""
     accepted = [frozenset(map(normalise, answers)) for answers in questions["answers"]]
     counts: dict[str, Counter[str]] = {}
     for relation, answers in zip(questions["relation"], accepted, strict=True):
@@ -134,10 +134,10 @@ OF_PEOPLE = frozenset(
 
 
 def given_person(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """How `measures` go with `correct` across relations, beside a rival that needs no answer: is the
-    relation one of OF_PEOPLE? Rows are questions. A row a model and measure: r of the relations' means,
-    `person`, r of the rival, and `given`, the partial correlation, r of what the rival leaves of the measure
-    and of correctness; n relations."""
+    """How `measures` go with `correct` across relations, beside a rival that needs no answer: is
+    the relation one of OF_PEOPLE? Rows are questions. A row a model and measure: r of the
+    relations' means, `person`, r of the rival, and `given`, the partial correlation, r of what the
+    rival leaves of the measure and of correctness; n relations."""
     rows = rows.astype({"correct": float})
     relations = rows.groupby(["model", "relation"])[["correct", *measures]]
     table = relations.mean().reset_index()

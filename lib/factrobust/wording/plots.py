@@ -119,8 +119,8 @@ def by_wording(table: pd.DataFrame) -> Figure:
 
 
 def floor(table: pd.DataFrame) -> Figure:
-    """Share of the answers that flip, a row a model and a panel a prompt. `table`: intervals by prompt,
-    model and kind of version (`wording.floor.with_kind`)."""
+    """Share of the answers that flip, a row a model and a panel a prompt. `table`: intervals by
+    prompt, model and kind of version (`wording.floor.with_kind`)."""
     rows = [*style.looks(table["model"])]
     return blocks.forest(
         table,
@@ -153,7 +153,8 @@ def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model")
 
 def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) -> Figure:
     """Figure 3: correctness of each relation against its consistency, a panel a measure. `table`:
-    model, measure, relation, correctness, consistency, n; `named` are labelled: {relation: model}."""
+    model, measure, relation, correctness, consistency, n; `named` are labelled: {relation:
+    model}."""
     looks = style.looks(table["model"])
     fig, panels = blocks.panels(
         table, "measure", height=3.0, what="questions a relation",

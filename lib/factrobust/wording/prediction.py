@@ -1,7 +1,8 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table such as `Study.predictors`; regressions are those of `wording.regression`. Fits
-are taken as given: intervals resample questions, or whole relations, each with all its repeats.
+Rows are questions, of a table such as `Study.predictors`; regressions are those of
+`wording.regression`. Fits are taken as given: intervals resample questions, or whole relations,
+each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,8 @@ from factrobust.wording.regression import COLUMNS, FULL, evidence, fit, mixed, p
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
-# What may foretell a right answer, from the cheapest on: the relation is known without asking, the sum is of
-# one answer, bare SCons needs all wordings, and Cert ten samples more.
+# What may foretell a right answer, from the cheapest on: the relation is known without asking, the
+# sum is of one answer, bare SCons needs all wordings, and Cert ten samples more.
 SUM = "relation + sum"
 SUM_AND_BARE = "relation + sum + bare SCons"
 CHEAP = {SUM: ("QCat", "logprob_sum"), SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare")}
@@ -54,9 +55,9 @@ def cross_validate(
 ) -> pd.DataFrame:
     """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
 
-    QCat by itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the share
-    of right answers in the training rows. The probability is NaN where nothing can be fitted or the
-    category is new; `fit` says why.
+    QCat by itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the
+    share of right answers in the training rows. The probability is NaN where nothing can be fitted
+    or the category is new; `fit` says why.
     """
     asked = ["model", "group_id", "relation", "correct"]
     used = [COLUMNS.get(predictor, predictor) for predictor in predictors]
@@ -91,8 +92,9 @@ def ladder(
     repeats: int = 3,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right answers),
-    RELATION, and each of `sets` (name: predictors), those of the paper's names with interactions."""
+    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right
+    answers), RELATION, and each of `sets` (name: predictors), those of the paper's names with
+    interactions."""
     every = {"majority": (), RELATION: ("QCat",), **sets}
     tables = {}
     for name, predictors in every.items():
@@ -115,9 +117,10 @@ def judged(
     seed: int = 0,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor and
-    measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong answer of one
-    relation), as `compared` has it. Only relations with right and wrong answers count (`mixed`)."""
+    """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor
+    and measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong
+    answer of one relation), as `compared` has it. Only relations with right and wrong answers count
+    (`mixed`)."""
     answered = groups.dropna(subset=["logprob_sum"])
     rows = ladder(mixed(answered), sets, repeats=repeats, seed=seed)
     rows = rows[rows["predictor"] != "majority"]
@@ -147,7 +150,8 @@ def _predicted(
     predictors: Sequence[str],
     interactions: bool = True,
 ) -> pd.DataFrame:
-    """The test rows with probability (or NaN), prior (share of right training answers) and `fit`."""
+    """The test rows with probability (or NaN), prior (share of right training answers) and
+    `fit`."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
         return table.assign(

@@ -36,9 +36,9 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
     questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
-    first line with what was before it, first what came first. Equal prompts are asked once. To `go_on`
-    is the rule of the card and of `ground`: labels are skipped, too, and a model is asked again where
-    its answer has not begun (`endings.ask`)."""
+    first line with what was before it, first what came first. Equal prompts are asked once. To
+    `go_on` is the rule of the card and of `ground`: labels are skipped, too, and a model is asked
+    again where its answer has not begun (`endings.ask`)."""
     sent = prompts(model, questions, prompt_format)
     generate = partial(ask, model) if go_on else model.generate
     answers: dict[str, tuple[str, str, list[float], str]] = {}
@@ -60,9 +60,9 @@ def greedy(
 
 
 def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float], str]:
-    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the tokens up to
-    that sentence's end (of all, where a model tells no texts of tokens), and what came first: a
-    "text", a "newline", or the "end" of the text."""
+    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the
+    tokens up to that sentence's end (of all, where a model tells no texts of tokens), and what came
+    first: a "text", a "newline", or the "end" of the text."""
     lead = ""
     begun = answer.text
     if go_on:
@@ -87,9 +87,9 @@ def sampled(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where newlines
-    are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end). Equal prompts are asked
-    once."""
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where
+    newlines are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end).
+    Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     samples: dict[str, list[Generation]] = {}
     for chunk in in_chunks(sent):
@@ -123,8 +123,8 @@ def compared(pairs: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
 
 
 def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
-    """The rows (questions with `model` and `correct`) of models that are sometimes right and sometimes wrong.
-    LacksError if there is no such model."""
+    """The rows (questions with `model` and `correct`) of models that are sometimes right and
+    sometimes wrong. LacksError if there is no such model."""
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]
     need(len(known), models, "all answers are right, or all are wrong; ask other questions")

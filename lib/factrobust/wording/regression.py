@@ -1,10 +1,11 @@
 """Will a model answer a question correctly? Paper 3's logistic regression (4.2): fitted, applied,
 read.
 
-Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons and
-Cert, or those of numeric columns, which are standardised on the rows fitted on (questions, as
-of `Study.predictors`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop + QCat*SCons
-+ QCat*Cert. A fit without a finite or unique maximum is penalised (`factrobust.regression`).
+Predictors have the paper's names: QCat (category), SPop (log of the subject's popularity), SCons
+and Cert, or those of numeric columns, which are standardised on the rows fitted on (questions, as
+of `Study.predictors`). With QCat, each has a slope in each category: correct ~ QCat*log_SPop +
+QCat*SCons + QCat*Cert. A fit without a finite or unique maximum is penalised
+(`factrobust.regression`).
 """
 
 import re
@@ -117,12 +118,12 @@ def predict(fitted: Fit, groups: pd.DataFrame) -> Array:
 
 
 def evidence(fitted: Fit, groups: pd.DataFrame) -> Array:
-    """What speaks for each answer beside its relation, [row]: its predictors, standardised, times their
-    slopes in its relation, over the length of these slopes.
+    """What speaks for each answer beside its relation, [row]: its predictors, standardised, times
+    their slopes in its relation, over the length of these slopes.
 
     Intercepts are left out, and of slopes only the ratios count. So answers of one relation can be
-    ordered even where they were predicted by different fits, and one predictor alone orders them as it
-    does without a fit. 0 where there are no slopes, NaN for a new category.
+    ordered even where they were predicted by different fits, and one predictor alone orders them as
+    it does without a fit. 0 where there are no slopes, NaN for a new category.
     """
     frame = _frame(groups, fitted.predictors)
     names = fitted.scaling.index
@@ -254,17 +255,18 @@ def coefficients(fitted: Fit) -> pd.DataFrame:
 
 
 def mixed(groups: pd.DataFrame) -> pd.DataFrame:
-    """The rows of relations in which a model is sometimes right and sometimes wrong. The intercept of any
-    other relation has no finite estimate, and its questions say nothing of what predicts within one."""
+    """The rows of relations in which a model is sometimes right and sometimes wrong. The intercept
+    of any other relation has no finite estimate, and its questions say nothing of what predicts
+    within one."""
     share = groups.groupby(["model", "relation"])["correct"].transform("mean")
     return groups[share.between(0, 1, inclusive="neither")]
 
 
 def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     """Odds ratios of one standard deviation of each numeric predictor, one slope for all
-    categories, a row a model and term. With QCat only `mixed` relations count. low and high are the 95%
-    interval of the jackknife over whole relations, by Student's t with one degree of freedom less than
-    there are relations."""
+    categories, a row a model and term. With QCat only `mixed` relations count. low and high are the
+    95% interval of the jackknife over whole relations, by Student's t with one degree of freedom
+    less than there are relations."""
     rows: list[tuple] = []
     for model, part in groups.groupby("model", sort=False):
         used = mixed(part) if "QCat" in predictors else part
@@ -277,10 +279,11 @@ def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame
 
 
 def change_within(groups: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """By how much `one` gains on `other` when questions are compared within relations instead of over all.
+    """By how much `one` gains on `other` when questions are compared within relations instead of
+    over all.
 
-    With the slopes b of both in standard deviations (in logits), the change is
-    (b_one - b_other within) - (b_one - b_other over all), of the same `mixed` rows; low and high as in
+    With the slopes b of both in standard deviations (in logits), the change is (b_one - b_other
+    within) - (b_one - b_other over all), of the same `mixed` rows; low and high as in
     `odds_ratios`. A row a model.
     """
     rows = []
@@ -308,8 +311,8 @@ def _lead(
 
 
 def _slopes(part: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.Series, Array]:
-    """One slope for all categories of each numeric predictor, a standard deviation, in logits; and the
-    same without each relation in turn, [relation, predictor]."""
+    """One slope for all categories of each numeric predictor, a standard deviation, in logits; and
+    the same without each relation in turn, [relation, predictor]."""
     fitted = fit(part, predictors, interactions=False)
     terms = fitted.scaling.index
     sd = fitted.scaling["sd"].to_numpy()
@@ -324,7 +327,8 @@ def _slopes(part: pd.DataFrame, predictors: Sequence[str]) -> tuple[pd.Series, A
 
 
 def _reach(without: Array) -> Array:
-    """Half of the jackknife's 95% interval, of estimates without each of k clusters, [k, estimate]."""
+    """Half of the jackknife's 95% interval, of estimates without each of k clusters, [k,
+    estimate]."""
     k = len(without)
     squares = ((without - without.mean(0)) ** 2).sum(0)
     error = np.sqrt((k - 1) / k * squares)

@@ -20,9 +20,9 @@ class Study(study.Study):
 
     Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the prompt
     `formats` of the models (the paper's, or `prompt_format`), the greedy `responses` of at most
-    `max_new_tokens`, and these `marked`; all facts of the data tell longer names. `exposures` takes facts
-    of the invented world told so often; `variants` takes these wordings alone. `seed` draws facts and
-    the `n_samples` samples of a question.
+    `max_new_tokens`, and these `marked`; all facts of the data tell longer names. `exposures` takes
+    facts of the invented world told so often; `variants` takes these wordings alone. `seed` draws
+    facts and the `n_samples` samples of a question.
     """
 
     unit, cluster = "group_id", "relation"
@@ -118,8 +118,8 @@ class Study(study.Study):
 
     @cached_property
     def signs(self) -> pd.DataFrame:
-        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without a
-        token): what may foretell a right answer without a sample."""
+        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without
+        a token): what may foretell a right answer without a sample."""
         bare = self.bare_sets[[*metrics.KEY, "int_sim"]].rename(columns={"int_sim": "scons_bare"})
         bare["scons_bare"] = bare["scons_bare"].clip(0, 1)
         table = self.originals.merge(bare, on=metrics.KEY, validate="1:1")
