@@ -14,7 +14,6 @@ sentences, and a filler: as many words about the subject, and no answer.
 
 import re
 from collections.abc import Mapping
-from itertools import product
 
 import pandas as pd
 
@@ -96,29 +95,17 @@ def contexts(
     alike = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
     for question in questions.to_dict("records"):
-        name, relation, subject = (question[x] for x in ("question_id", "base_id", "object"))
+        relation = question["base_id"]
         if (relation, "question", "last") not in templates:
             continue
         other = facts.another(question, alike[relation], seed)
-        true, false = question["answers"], other["answers"]
         for words in WORDS:
             places = [place for place in PLACES if (relation, words, place) in templates]
-            place = places[draws.hash48(seed, name, words, "place") % len(places)]
-            text = templates[relation, words, place]
-            told = {
-                "subject": (subject, False),
-                "neighbour": (other["object"], False),
-                "nonsense": (subject, True),
-            }
-            cell = (name, words, place)
-            for (about, (whom, blank)), mode in product(told.items(), MODES[:2]):
-                form = {"nonsense": blank, "denied": mode == "denied"}
-                sentence = written(text, whom, false[0], **form)
-                rows.append((*cell, mode, about, sentence, false[0], false))
-            right = written(text, subject, true[0])
-            rows.append((*cell, "true", "subject", right, true[0], true))
-            empty = filler(written(text, subject, false[0]), subject)
-            rows.append((*cell, "filler", "subject", empty, false[0], false))
+            lot = draws.hash48(seed, question["question_id"], words, "place")
+            place = places[lot % len(places)]
+            cell = (question["question_id"], words, place)
+            for row in _sentences(templates[relation, words, place], question, other):
+                rows.append((*cell, *row))
     if not rows and len(questions):
         raise ValueError(
             f"none of these relations has a sentence in {SENTENCES}; write some there for "
@@ -126,6 +113,28 @@ def contexts(
         )
     columns = ["question_id", *FACTORS, "sentence", "stated", "names"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _sentences(template: str, question: facts.Fact, other: facts.Fact) -> list[tuple]:
+    """The sentences of a template: mode, about, sentence, stated and names of each."""
+    subject = question["object"]
+    true = question["answers"]
+    false = other["answers"]
+    rows: list[tuple] = []
+    for about in ABOUT:
+        for mode in ("asserted", "denied"):
+            sentence = written(
+                template,
+                other["object"] if about == "neighbour" else subject,
+                false[0],
+                nonsense=about == "nonsense",
+                denied=mode == "denied",
+            )
+            rows.append((mode, about, sentence, false[0], false))
+    rows.append(("true", "subject", written(template, subject, true[0]), true[0], true))
+    without = filler(written(template, subject, false[0]), subject)
+    rows.append(("filler", "subject", without, false[0], false))
+    return rows
 
 
 def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
@@ -161,13 +170,16 @@ def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
     `change`, with `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the
     answer first; denied, of the question's words alone; that denial against an assertion in other
     words; about a neighbour; nonsense."""
-    subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
-    plain, said = rows[subject & asserted], rows[asserted]
-    by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]
-    by_mode = by_mode[by_mode["words"] == "question"]
-    denied = subject & (rows["mode"] == "denied") & (rows["words"] == "question")
-    other = subject & asserted & (rows["words"] == "other")
-    against = rows[denied | other]
+    is_subject = rows["about"] == "subject"
+    is_asserted = rows["mode"] == "asserted"
+    is_denied = rows["mode"] == "denied"
+    in_its_words = rows["words"] == "question"
+    asserted = rows[is_asserted]
+    plain = rows[is_subject & is_asserted]
+    by_mode = rows[is_subject & in_its_words & (is_asserted | is_denied)]
+    denied = is_subject & in_its_words & is_denied
+    in_others = is_subject & is_asserted & (rows["words"] == "other")
+    against = rows[denied | in_others]
     parts = {
         "in other words": plain.assign(on=plain["words"] == "other"),
         "the answer first": plain.assign(on=plain["place"] == "first"),
@@ -175,7 +187,7 @@ def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
         "denied, against other words": against.assign(on=against["mode"] == "denied"),
     }
     for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
-        pair = said[said["about"].isin(["subject", about])]
+        pair = asserted[asserted["about"].isin(["subject", about])]
         parts[change] = pair.assign(on=pair["about"] == about)
     return tables.stacked(parts, "change").astype({"on": float})
 
