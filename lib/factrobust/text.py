@@ -291,55 +291,6 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
     return per_pair(squared - n, n)
 
 
-def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:
-    """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
-
-    A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
-    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do
-    not. For all other pairs `same` tells. It is called once for all first clusters, once for all
-    second ones, and so on, with the distinct pairs of all groups, sorted."""
-    stripped = [[text.strip() for text in texts] for texts in groups]
-    cluster_of: list[dict[str, int]] = [{} for _ in stripped]  # by text
-    left = [list(dict.fromkeys(texts)) for texts in stripped]  # the distinct ones without cluster
-    number = 0
-    while any(left):
-        alike = _alike(left, same)
-        for i, texts in enumerate(left):
-            for text in texts:
-                first = texts[0]
-                if normalise(text) == normalise(first) or _pair(first, text) in alike:
-                    cluster_of[i][text] = number
-            left[i] = [text for text in texts if text not in cluster_of[i]]
-        number += 1
-    result = []
-    for known, texts in zip(cluster_of, stripped, strict=True):
-        result.append([known[text] for text in texts])
-    return result
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return min(one, other), max(one, other)
-
-
-def _alike(
-    groups: Groups,
-    same: Callable[[list[tuple[str, str]]], ArrayLike],
-) -> set[tuple[str, str]]:
-    """Which of the pairs of each group's first text and another one say the same. Pairs that are
-    equal after normalisation, or hold an empty text, are not asked about."""
-    pairs = set()
-    for texts in groups:
-        for text in texts[1:]:
-            pair = _pair(texts[0], text)
-            if pair[0] and normalise(pair[0]) != normalise(pair[1]):
-                pairs.add(pair)
-    asked = sorted(pairs)
-    if not asked:
-        return set()
-    verdicts = np.asarray(same(asked), dtype=bool)
-    return {pair for pair, alike in zip(asked, verdicts, strict=True) if alike}
-
-
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:
     """Means over the ordered pairs of each group, from their `sums` and the groups' `sizes`
     [group]."""
