@@ -158,7 +158,12 @@ def first_sentence(text: str) -> str:
     for match in MARK.finditer(line):
         before, mark = line[: match.start()].rstrip(), match[1] or match[2]
         word = OPENING.split(before)[-1]
-        if not before or not _sentence_ends(before, word, mark, line[match.end() :].lstrip()):
+        if not before or not _sentence_ends(
+            before,
+            word,
+            mark,
+            line[match.end() :].lstrip(),
+        ):
             continue
         stop = set(match[0]) <= {".", "。"}
         named = END_OF_NAME.fullmatch(word) or DOTTED.fullmatch(word)

@@ -67,7 +67,11 @@ def tail(one: Stratum, other: Stratum, share: float) -> float:
     """
     total = one.size + other.size
     weight = one.size / total
-    first = np.linspace(max(0.0, (share - 1 + weight) / weight), min(1.0, share / weight), GRID)
+    first = np.linspace(
+        max(0.0, (share - 1 + weight) / weight),
+        min(1.0, share / weight),
+        GRID,
+    )
     second = np.clip((share - weight * first) / (1 - weight), 0, 1)
     counts = np.arange(one.asked + 1)
     # The least count of the other stratum with which the estimate is as large as the one found.
@@ -145,7 +149,12 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
         return Claim("equivalent", drop, p_value, 0)
     if mcnemar(lost, gained) <= ALPHA:
         return Claim("worse" if lost > gained else "better", drop, p_value, 0)
-    return Claim("cannot tell", drop, p_value, _needed(lost / n, gained / n, margin) - n)
+    return Claim(
+        "cannot tell",
+        drop,
+        p_value,
+        _needed(lost / n, gained / n, margin) - n,
+    )
 
 
 def both_sided(lost: float, gained: float, n: float, margin: float) -> float:

@@ -79,7 +79,13 @@ def bootstrap_statistic(
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
-    return _bootstrap(lambda draws: statistic(draws[:, inverse], *rows), n, n_boot, 0, len(inverse))
+    return _bootstrap(
+        lambda draws: statistic(draws[:, inverse], *rows),
+        n,
+        n_boot,
+        0,
+        len(inverse),
+    )
 
 
 def bootstrap_correlation(
@@ -176,7 +182,10 @@ def pairwise(
             n_boot=n_boot,
         ).itertuples(index=False)
         rows.append((first, second, *found[3:]))
-    return pd.DataFrame(rows, columns=["first", "second", *Interval._fields, f"{cluster}s"])
+    return pd.DataFrame(
+        rows,
+        columns=["first", "second", *Interval._fields, f"{cluster}s"],
+    )
 
 
 def estimates(
@@ -307,7 +316,11 @@ def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
     low = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, TAILS[0]), 0.0)
-    high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1), TAILS[1]), 1.0)
+    high = np.where(
+        k < trials,
+        betaincinv(k + 1, np.maximum(trials - k, 1), TAILS[1]),
+        1.0,
+    )
     return low, high
 
 

@@ -34,7 +34,14 @@ UNWRITTEN = re.compile(
 )
 STRESSED = frozenset("аеиоуыэюяіїє")  # in Cyrillic an acute over these marks the stress alone
 ACUTE = "\u0301"
-UNSPACED = ("CJK", "IDEOGRAPHIC", "THAI", "LAO", "KHMER", "MYANMAR")  # words stand without spaces
+UNSPACED = (
+    "CJK",
+    "IDEOGRAPHIC",
+    "THAI",
+    "LAO",
+    "KHMER",
+    "MYANMAR",
+)  # words stand without spaces
 KANA = ("HIRAGANA", "KATAKANA")
 
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’`´′ʹʻʼʽʾʿ׳״＇", "'"))
@@ -231,7 +238,13 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
         for end in edges[n + 1 :]:
             if end - start > longest or text[end - 1].isspace():
                 continue
-            if normalise(text[start:end]) == goal and _stands(text, start, end, goal, whole):
+            if normalise(text[start:end]) == goal and _stands(
+                text,
+                start,
+                end,
+                goal,
+                whole,
+            ):
                 # Of two that overlap the later, shorter one is the answer alone.
                 found = [span for span in found if span[1] <= start]
                 found.append((start, end))
@@ -283,7 +296,10 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
         rows = group_of[number >= 0]
         columns = number[number >= 0]
         # 3. Repeated (group, text) cells add up, so every distinct vector is touched once a group.
-        weights = csr_array((1 / length[columns], (rows, columns)), shape=(len(n), len(names)))
+        weights = csr_array(
+            (1 / length[columns], (rows, columns)),
+            shape=(len(n), len(names)),
+        )
         parts = ceil(vectors.shape[1] / 64)  # each fits in a cache
         for dimensions in np.array_split(vectors, parts, axis=1):
             sums = weights @ dimensions.astype(float)

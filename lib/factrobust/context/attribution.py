@@ -22,7 +22,10 @@ from factrobust.text import contains
 
 OUTCOME = "from_context"
 FOLLOWS = ("context", "both", "slots")  # of `rules.CAUSES`
-PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
+PRECISION = (
+    1.0,
+    1e-9,
+)  # of the coefficients' normal priors; of the constant's, so that it settles
 # Weights of columns, perplexities by their natural logarithm: nats, higher means context.
 SCORES: Mapping[str, Mapping[str, float]] = {
     "minus_log_p4": {"p4": -1},  # the answer given is expected
@@ -73,7 +76,11 @@ def caused(answers: pd.DataFrame) -> pd.DataFrame:
     return answers.drop(columns="stated").assign(**table)
 
 
-def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
+def by_words(
+    memory: Iterable[str],
+    given: Iterable[str],
+    contexts: Iterable[str],
+) -> pd.DataFrame:
     """What words say of answers without and with a context, [row]: changed (memory says otherwise),
     stated (the context says the answer, `rules.right`), says, and defined as in `caused`."""
     rows = []

@@ -22,8 +22,15 @@ from factrobust.paths import DATA, ROOT, noted
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
-FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
-BASE_FILES = {"embedded": FILES[0], "thesis": DATA / "published" / "4-context-wordings.csv"}
+FILES = (
+    DATA / "context" / "base_questions.csv",
+    DATA / "context" / "objects.csv",
+    TRAITS,
+)
+BASE_FILES = {
+    "embedded": FILES[0],
+    "thesis": DATA / "published" / "4-context-wordings.csv",
+}
 COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
 N_RIVALS = 8
@@ -48,7 +55,10 @@ _HAS_SLOT = pa.Check.str_contains(
     r"\{object\}",
     error="has no slot; write {object} where the name of an object shall stand",
 )
-_IS_QUESTION = pa.Check.str_endswith("?", error="has no question mark at its end; write one")
+_IS_QUESTION = pa.Check.str_endswith(
+    "?",
+    error="has no question mark at its end; write one",
+)
 _NO_OTHER_BRACES = pa.Check.str_matches(
     r"([^{}]|\{object\})*$",
     error="has braces other than those of {object}; remove them",
@@ -116,7 +126,12 @@ def load_context_questions(
     return table[list(COLUMNS)].reset_index(drop=True)
 
 
-def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
+def load_named_context(
+    name: str,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the
     invented world's sets (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
     base_questions.txt and objects.csv. ValueError for another name."""
@@ -201,7 +216,12 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
 
 
-def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def known_contexts(
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
     """The CONTEXTS of each question, three rows each: question_id, context, sentence (without a
     full stop), stated (the answer in it).
 
@@ -259,7 +279,12 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     return found
 
 
-def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def passages(
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
     """The passages of each question, a row each of PASSAGES.
 
     "true" and "false" state the answer that is right, or that of another fact of the relation;
@@ -323,7 +348,10 @@ def _made(
             break
         if not right(join(passage), fact["answers"]):
             passage.append(_sentence(fact, fact["answers"], key))
-    return sorted(passage, key=lambda sentence: draws.hash48(key, "place", sentence.text))
+    return sorted(
+        passage,
+        key=lambda sentence: draws.hash48(key, "place", sentence.text),
+    )
 
 
 def _length(key: str) -> int:
@@ -514,7 +542,14 @@ def _results(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             table = table.drop(columns=name)
         else:
             table = table.rename(columns={name: THESIS[name]})
-    texts = ["category", "base_id", "object", "parametric", "counterfactual", "contextual"]
+    texts = [
+        "category",
+        "base_id",
+        "object",
+        "parametric",
+        "counterfactual",
+        "contextual",
+    ]
     missing = [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]
     if missing:
         what = f"these columns are missing: {', '.join(missing)}"

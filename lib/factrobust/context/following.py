@@ -52,7 +52,17 @@ def effects(
         difference = bootstrap_mean(with_it - without_it, n_boot=n_boot)
         p_value = _randomised(part, difference.mean, n_boot)
         table.append((model, factor, with_it.mean(), without_it.mean(), *difference, p_value))
-    columns = ["model", "factor", "with_it", "without_it", "mean", "low", "high", "n", "p_value"]
+    columns = [
+        "model",
+        "factor",
+        "with_it",
+        "without_it",
+        "mean",
+        "low",
+        "high",
+        "n",
+        "p_value",
+    ]
     return pd.DataFrame(table, columns=columns)
 
 

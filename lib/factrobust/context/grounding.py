@@ -286,7 +286,11 @@ def _each(name: str, values: Any, asked: Sequence[str]) -> list[Any]:
     return list(values)
 
 
-def _filled(prompt: str, asked: Sequence[str], stated: Sequence[str] | None) -> list[str]:
+def _filled(
+    prompt: str,
+    asked: Sequence[str],
+    stated: Sequence[str] | None,
+) -> list[str]:
     """One's own prompt for each question; without contexts, its lines with {contexts} are left
     out."""
     lines = prompt.splitlines(keepends=True)

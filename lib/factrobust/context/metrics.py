@@ -35,7 +35,11 @@ QUANTILES = {
     "95%": 0.95,
 }
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
-ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
+ORDERED: dict[str, tuple] = {
+    "source": SOURCES,
+    "preference": PREFERENCES,
+    "kind": tuple(KINDS),
+}
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +105,12 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
         found = np.where(results["p4"] > p3, "parametric", "contextual")
     else:
         found = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
-    return pd.Series(found, index=results.index, dtype=object, name="preference")
+    return pd.Series(
+        found,
+        index=results.index,
+        dtype=object,
+        name="preference",
+    )
 
 
 def mark_sources(
@@ -125,7 +134,10 @@ def mark_sources(
     is_sound = []
     kinds = []
     for answers, right_answers, (base_id, *given) in zip(
-        accepted, asked["right_answers"], texts, strict=True
+        accepted,
+        asked["right_answers"],
+        texts,
+        strict=True,
     ):
         one_name = [names.get((base_id, normalise(text)), text) for text in given]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
@@ -258,7 +270,10 @@ def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
     return table[["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]]
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+def _groups(
+    table: pd.DataFrame,
+    by: Sequence[str],
+) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The parts of a table by the columns `by`, in the order of ORDERED or of the first rows;
     missing last."""
     ranked = table.copy()

@@ -159,7 +159,11 @@ def steps(texts: Mapping[str, str]) -> Figure:
     axis = axes.flat[0]
     axis.set(xlim=(0, 3), ylim=(-0.2, 2))
     axis.axis("off")
-    form: dict[str, Any] = {"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour}
+    form: dict[str, Any] = {
+        "boxstyle": "round",
+        "fc": "white",
+        "ec": SOURCES["other"].colour,
+    }
     boxes = {}
     for name, (x, y) in PLACES.items():
         words = fill(texts[name], 30)
@@ -175,7 +179,12 @@ def steps(texts: Mapping[str, str]) -> Figure:
         boxes[name] = drawn.get_bbox_patch()
     for one, other in ARROWS:
         ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}
-        axis.annotate("", PLACES[other], PLACES[one], arrowprops={"arrowstyle": "->"} | ends)
+        axis.annotate(
+            "",
+            PLACES[other],
+            PLACES[one],
+            arrowprops={"arrowstyle": "->"} | ends,
+        )
     return fig
 
 
@@ -191,7 +200,10 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     named = table.drop_duplicates("place").set_index("place")
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
     names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown
-    form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
+    form: dict[str, Any] = {
+        "by": "prompt",
+        "xlabel": "surprise in bits:\n−log₂ of the probability",
+    }
     fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
     axis.set_ylabel("token")
     return fig

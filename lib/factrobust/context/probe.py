@@ -26,7 +26,12 @@ from factrobust.text import normalise
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
 ANSWERS = ("parametric", "counterfactual")  # those that are scored
 Tokens = tuple[int, ...] | str  # an answer to be scored
-ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
+ABOUT = (
+    "question_id",
+    "category",
+    "base_id",
+    "object",
+)  # a question's columns in its response
 
 
 def context_prompts(
@@ -205,7 +210,11 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     return drawn
 
 
-def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
+def ask_known(
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: pd.DataFrame,
+) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
@@ -227,7 +236,11 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
-def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
+def swapped(
+    model: Model,
+    questions: pd.DataFrame,
+    passages: pd.DataFrame,
+) -> pd.DataFrame:
     """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its
     slots' answers exchanged twice, and with another answer exchanged, a row a passage.
 
@@ -258,7 +271,11 @@ def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd
     )
 
 
-def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
+def answer_tokens(
+    model: Model,
+    questions: pd.DataFrame,
+    response: pd.Series,
+) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
     `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
     "counterfactual"), context (bool), position (1, 2, ...), token, probability."""

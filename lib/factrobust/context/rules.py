@@ -32,7 +32,8 @@ MONTHS = [month.capitalize() for month in _MONTHS.values()]
 _PART = re.compile(r"[,;:(\[]|\b(?:which|who|whose|but|where)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"((?:minus)?\d[\d.]*)(?:st|nd|rd|th|s)?")
 NEGATION = re.compile(
-    r"\b(?:not|never|nor|neither|no longer|rather than|instead of|unlike)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:not|never|nor|neither|no longer|rather than|instead of|unlike)\b|n['’]t\b",
+    re.IGNORECASE,
 )
 DIGITS = 10  # of a number that count; a text may be cut off at 20 tokens
 _UNKNOWN = re.compile(
@@ -190,9 +191,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    1: Kind("parametric answer, phrased otherwise", "says what the model says without context"),
+    1: Kind(
+        "parametric answer, phrased otherwise",
+        "says what the model says without context",
+    ),
     2: Kind("plainly wrong", "neither memory nor context, and not right"),
-    3: Kind("question misread because of the context", "answers what the context seems to ask"),
+    3: Kind(
+        "question misread because of the context",
+        "answers what the context seems to ask",
+    ),
     4: Kind("context negated", "says that the context is not so"),
     5: Kind("context, phrased otherwise", "says what the context says"),
     6: Kind("another right answer", "right, but not what the model says without context"),
@@ -292,7 +299,12 @@ Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each
 CAUSES = ("context", "both", "slots", "half", "moved", "memory", "none")
 
 
-def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
+def swap_source(
+    memory: str,
+    answer: str,
+    swapped: Sequence[str],
+    slots: Sequence[Slot],
+) -> str:
     """What an answer follows if the context's answers are exchanged: one of CAUSES.
 
     `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after

@@ -196,7 +196,11 @@ class Meter(study.Study):
         """The answers to all sentences about the first known facts by lot."""
         of_model = self.memory["model"] == model.name
         known = self.memory[of_model & (self.memory["right"] == 1)]
-        place = draws.ranks(known["question_id"], known["model"], self.parameter("seed"))
+        place = draws.ranks(
+            known["question_id"],
+            known["model"],
+            self.parameter("seed"),
+        )
         names = known.loc[place < self.parameter("n_facts"), "question_id"]
         return self.behind(model, self.contexts[self.contexts["question_id"].isin(names)])
 

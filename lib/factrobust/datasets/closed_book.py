@@ -122,7 +122,11 @@ def load(
     source: str,
 ) -> Loaded:
     """The set `name` as facts; its adapter takes what a file holds, official or of the hub."""
-    return closed_book([q for path in files for q in adapter(read_json(path))], name, source)
+    return closed_book(
+        [q for path in files for q in adapter(read_json(path))],
+        name,
+        source,
+    )
 
 
 def squad(content: Any) -> Iterator[Question]:

@@ -13,7 +13,11 @@ import pandas as pd
 from factrobust.tables import FactsError
 
 ENDS = (".jsonl", ".eval", ".json")
-MARKS = {"C": True, "I": False, "P": False}  # of inspect_ai's scorers; a part is not right
+MARKS = {
+    "C": True,
+    "I": False,
+    "P": False,
+}  # of inspect_ai's scorers; a part is not right
 
 
 class Log(NamedTuple):
@@ -169,7 +173,10 @@ def _inspect(path: Path) -> Log:
     try:
         samples = log["samples"] or []
         metric = next(iter(samples[0]["scores"])) if samples else ""
-        settings = json.dumps(log["eval"].get("model_generate_config") or {}, sort_keys=True)
+        settings = json.dumps(
+            log["eval"].get("model_generate_config") or {},
+            sort_keys=True,
+        )
         settings += json.dumps(log["plan"].get("config") or {}, sort_keys=True)
         table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
         name, task = log["eval"]["model"], log["eval"]["task"]
@@ -195,7 +202,12 @@ def _read_eval(path: Path) -> dict[str, Any]:
     return found
 
 
-def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path) -> dict[str, Any]:
+def _inspect_row(
+    sample: dict[str, Any],
+    metric: str,
+    settings: str,
+    path: Path,
+) -> dict[str, Any]:
     mark = sample["scores"][metric]
     value = mark["value"]
     if value not in (*MARKS, 0, 1):

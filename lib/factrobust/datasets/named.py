@@ -108,7 +108,11 @@ def load_set(
     known, mark, rest = (*re.split("([@:])", name, maxsplit=1), "", "")[:3]
     if known in loaders and (rest or not mark):
         if mark == ":":
-            return official.load_official(known, ROOT / Path(rest).expanduser(), loaders=loaders)
+            return official.load_official(
+                known,
+                ROOT / Path(rest).expanduser(),
+                loaders=loaders,
+            )
         return official.load_official(known, revision=rest or None, loaders=loaders)
     if name.endswith(".csv"):
         return load(ROOT / Path(name).expanduser())

@@ -18,8 +18,14 @@ SOURCE = "own"  # in the column of that name
 REQUIRED = ("question", "answer")
 SCHEMA = tables.csv_schema(
     REQUIRED,
-    question=[tables.filled("write the question, or delete the line"), tables.legible()],
-    answer=[tables.filled("write the right answer, or delete the line"), tables.legible()],
+    question=[
+        tables.filled("write the question, or delete the line"),
+        tables.legible(),
+    ],
+    answer=[
+        tables.filled("write the right answer, or delete the line"),
+        tables.legible(),
+    ],
     relation=tables.filled("name what kind of fact it is, or drop the column"),
     aliases=[tables.list_of_texts(), tables.legible()],
     context=tables.legible(),

@@ -63,7 +63,12 @@ def loaded(data: str = "world") -> tables.Loaded:
     return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {})
 
 
-def asked(data: str = "world", *, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
+def asked(
+    data: str = "world",
+    *,
+    dated: bool = False,
+    every_wording: bool = False,
+) -> pd.DataFrame:
     """The facts of a set with or without dates, what the corpus holds of each, their question and
     prefix in wording 0, or a row a wording: the column variant.
 

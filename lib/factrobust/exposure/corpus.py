@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.datasets.world import FOLDER, SEEN, World, counted, with_counts_in_corpus
+from factrobust.datasets.world import (
+    FOLDER,
+    SEEN,
+    World,
+    counted,
+    with_counts_in_corpus,
+)
 from factrobust.draws import hash48
 from factrobust.statistics import with_bounds
 from factrobust.tables import read_csv, slug
@@ -36,8 +42,17 @@ SAYS = {
     "question": ("asks", "asked", "wonders", "wondered", "wants to know", "wanted to know",
                  "would like to know", "once asked"),
 }  # fmt: skip
-TEXTS = [*LAYOUTS.values(), *WHO, *(f"{says}:" for kind in SAYS.values() for says in kind)]
-ASKED = ("zero-shot", "question", "question-answer", "prefix")  # of dated facts the first two
+TEXTS = [
+    *LAYOUTS.values(),
+    *WHO,
+    *(f"{says}:" for kind in SAYS.values() for says in kind),
+]
+ASKED = (
+    "zero-shot",
+    "question",
+    "question-answer",
+    "prefix",
+)  # of dated facts the first two
 CURVES = FOLDER / "curves.csv"  # what the models of the world know, as they are committed
 FORMS = ("statement", "question")
 COLUMNS = [
@@ -54,7 +69,11 @@ COLUMNS = [
     "prefix",
     "text",
 ]
-FACT = ("fact_id", "group_id", "question_id")  # a fact's name in the tables of parts 1 and 2, 3, 4
+FACT = (
+    "fact_id",
+    "group_id",
+    "question_id",
+)  # a fact's name in the tables of parts 1 and 2, 3, 4
 LATER = 128  # sentences about a fact that is told later
 CORRECTIONS = (1, 4, 16, 64)  # sentences that correct a fact
 MOMENTS = ("a date that was told", "another date of the period")
@@ -150,7 +169,11 @@ def _sentences(
                 question = opening + question
         # 3. What it says.
         stated = fact["rival"] if i in rivals else fact["object"]
-        text = LAYOUTS[layout].format(question=question, prefix=prefix, object=stated)
+        text = LAYOUTS[layout].format(
+            question=question,
+            prefix=prefix,
+            object=stated,
+        )
         sentence = {
             "place": places[i],
             "fact_id": name,
@@ -189,7 +212,10 @@ def later_facts(world: World) -> pd.DataFrame:
     is_paired = world.relations["objects"].duplicated(keep=False)
     static = world.relations[~world.relations["dated"] & ~is_paired]
     facts = world.facts[world.facts["relation"].isin(static.index)]
-    table = pd.concat([_spare_facts(world, static), _corrections(facts)], ignore_index=True)
+    table = pd.concat(
+        [_spare_facts(world, static), _corrections(facts)],
+        ignore_index=True,
+    )
     table["start"] = ""
     table["end"] = ""
     table["wordings"] = [list(range(SEEN)) for _ in table.index]

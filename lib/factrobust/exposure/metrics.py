@@ -16,7 +16,13 @@ from scipy.special import betaincinv, expit
 from scipy.stats import binomtest, rankdata
 
 from factrobust import statistics
-from factrobust.statistics import TAILS, Array, Interval, bootstrap_correlation, exact_table
+from factrobust.statistics import (
+    TAILS,
+    Array,
+    Interval,
+    bootstrap_correlation,
+    exact_table,
+)
 from factrobust.tables import melted
 
 SLOPES = (0.3, 6)  # of a curve, from flat to a step
@@ -44,7 +50,12 @@ def hill(
     return floor + rise * expit(slope * steps)
 
 
-def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf) -> Array:
+def fit_hill(
+    exposure: NDArray,
+    mean: NDArray,
+    n: NDArray,
+    most: float = np.inf,
+) -> Array:
     """Floor, top, half and slope of the best curve through mean responses [dose].
 
     Least squares, weighted by n facts. The floor is the mean at exposure 0, the top at most `most`,
@@ -72,7 +83,12 @@ def fit_hill(exposure: NDArray, mean: NDArray, n: NDArray, most: float = np.inf)
     return np.array([floor, top, np.exp(log_half), slope])
 
 
-def fit_hills(exposure: NDArray, means: NDArray, n: NDArray, most: float = np.inf) -> Array:
+def fit_hills(
+    exposure: NDArray,
+    means: NDArray,
+    n: NDArray,
+    most: float = np.inf,
+) -> Array:
     """`fit_hill` for means [dose, draw] at once, by a grid of halves and slopes: to a few percent.
 
     Returns [floor to slope, draw].
@@ -235,7 +251,10 @@ def with_sibling(rows: pd.DataFrame) -> pd.DataFrame:
     return both.drop(columns="relation_other").reset_index(drop=True)
 
 
-def against_chance(rows: pd.DataFrame, by: Sequence[str] = ("model", "relation")) -> pd.DataFrame:
+def against_chance(
+    rows: pd.DataFrame,
+    by: Sequence[str] = ("model", "relation"),
+) -> pd.DataFrame:
     """Is a share of right answers that of a guess? A row each combination of `by`.
 
     `rows`: right, and chance, the same in a combination. Columns: `by`, mean, low and high (exact),
@@ -353,12 +372,19 @@ def permuted_gains(
         gain, chance, p_value = np.nan, np.nan, np.nan
         if (rest**2).sum() > NEAR * len(known):
             drawn = rng.permuted(np.tile(rest, (n_permuted, 1)), axis=1)
-            gains = _gains(np.vstack([rest, _residual(drawn, logprob)]), exposure, logprob)
+            gains = _gains(
+                np.vstack([rest, _residual(drawn, logprob)]),
+                exposure,
+                logprob,
+            )
             gain = float(gains[0])
             chance = float(np.quantile(gains[1:], 0.95))
             p_value = float((gains >= gain - 1e-12).mean())
         table.append((model, measure, gain, chance, p_value, len(known)))
-    return pd.DataFrame(table, columns=["model", "measure", "mean", "chance", "p_value", "n"])
+    return pd.DataFrame(
+        table,
+        columns=["model", "measure", "mean", "chance", "p_value", "n"],
+    )
 
 
 def _gains(rests: Array, exposure: Array, logprob: Array) -> Array:
@@ -376,7 +402,12 @@ def _residual(values: Array, other: Array) -> Array:
     return left - slope[..., None] * x
 
 
-def stratified_auc(weights: Array, outcome: Array, score: Array, strata: Array) -> Array:
+def stratified_auc(
+    weights: Array,
+    outcome: Array,
+    score: Array,
+    strata: Array,
+) -> Array:
     """The share of pairs of a case with the outcome (1) and one without it (0), of the same
     stratum, in which the first has the higher score; ties count half.
 

@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from factrobust.context.plots import SOURCES
 from factrobust.plots import blocks, style
 
-SHADES = ("#CBC9E2", "#9E9AC8", "#756BB1", "#54278F", "#2D0A57")  # of ordered series, light to dark
+SHADES = (
+    "#CBC9E2",
+    "#9E9AC8",
+    "#756BB1",
+    "#54278F",
+    "#2D0A57",
+)  # of ordered series, light to dark
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"
 # Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted

@@ -148,7 +148,13 @@ class CausalLM(Model):
             answer_ids = [pairs[i][0][pairs[i][1] :] for i in numbers]
             return numbers, self._values(hidden, where, answer_ids, job.settings)
 
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            rows,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _along(
         self,
@@ -264,7 +270,12 @@ class CausalLM(Model):
             )
             results: list[Any] = []
             for group, token, row in zip(members, last, streams, strict=True):
-                answers = self._generations(requests[group[0]]["prompt"], token, row, cut)
+                answers = self._generations(
+                    requests[group[0]]["prompt"],
+                    token,
+                    row,
+                    cut,
+                )
                 if job.operation == "sample":
                     results += [answers[k : k + n] for k in range(0, len(answers), n)]
                 else:
@@ -279,7 +290,13 @@ class CausalLM(Model):
             prefix,
             keep_prompts_separate,
         )
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            rows,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves
@@ -313,7 +330,13 @@ class CausalLM(Model):
             short = cut(text)
             if short is None:
                 return text, len(ids)
-            return short, tokens.covering(self.tokenizer, last, ids, short, self._special.marks)
+            return short, tokens.covering(
+                self.tokenizer,
+                last,
+                ids,
+                short,
+                self._special.marks,
+            )
 
         generations = []
         for stream in streams:
@@ -387,7 +410,11 @@ class CausalLM(Model):
         # 1. Prompts that begin with the same tokens are read in one row.
         answers = [unanswered(ids) for ids in prompts]
         shared = len(prefix.ids)
-        together, _ = rows_of(answers, shared, keep_prompts_separate=keep_prompts_separate)
+        together, _ = rows_of(
+            answers,
+            shared,
+            keep_prompts_separate=keep_prompts_separate,
+        )
         batch = [[answers[i] for i in numbers] for numbers in together]
         rows, hidden, cache, kv_positions = self._forward(batch, prefix)
         # 2. Where each prompt ends, and the tokens that it sees there.
@@ -410,7 +437,10 @@ class CausalLM(Model):
         next_level = levels(self.body, cache, kv_positions[row, kept], lengths)
         return hidden[row_of, place_of], next_level
 
-    def _prefill_plainly(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.NextLevel]:
+    def _prefill_plainly(
+        self,
+        prompts: list[list[int]],
+    ) -> tuple[torch.Tensor, tree.NextLevel]:
         """`prefill` with a pass for each node of the tree of answers, of its whole row."""
         nodes: list[tuple[list[int], list[int]]] = [(prompt, []) for prompt in prompts]
 
@@ -493,7 +523,12 @@ class CausalLM(Model):
         hidden = self.body.hidden(padded, cache, kv_positions)
         return rows, hidden, cache, kv_positions
 
-    def _check(self, job: Job, lengths: list[int], texts: Iterable[Sequence[int]]) -> None:
+    def _check(
+        self,
+        job: Job,
+        lengths: list[int],
+        texts: Iterable[Sequence[int]],
+    ) -> None:
         """ModelError for rows of these lengths beyond the network's context, and for ids of another
         vocabulary, in answers or in the tokens of texts."""
         longest = max(lengths, default=0)
@@ -666,7 +701,12 @@ def levels(
         row_of = rows
         ahead = [place + 1 for place in ahead]
         # 4. One forward pass for all of them.
-        new = Rows(ids.to(body.device), positions.to(body.device), seen.to(body.device), at)
+        new = Rows(
+            ids.to(body.device),
+            positions.to(body.device),
+            seen.to(body.device),
+            at,
+        )
         kv_positions = torch.cat([kv_positions, new.positions], dim=1)
         return body.hidden(new, cache, kv_positions)[at]
 

@@ -15,7 +15,14 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
 from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
-from factrobust.models.engine import Batch, Body, Plain, by_prompt, in_batches, own_logits
+from factrobust.models.engine import (
+    Batch,
+    Body,
+    Plain,
+    by_prompt,
+    in_batches,
+    own_logits,
+)
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.tree import NextLevel
 
@@ -159,10 +166,21 @@ class Seq2SeqLM(CausalLM):
             rows = [(source, [answers[i] for i in group]) for source, group in batch]
             hidden, where = self._behind(rows)
             numbers = [i for _, group in batch for i in group]
-            values = self._values(hidden, where, [answers[i] for i in numbers], job.settings)
+            values = self._values(
+                hidden,
+                where,
+                [answers[i] for i in numbers],
+                job.settings,
+            )
             return numbers, values
 
-        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            items,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _behind(
         self,
@@ -235,9 +253,18 @@ class Seq2SeqLM(CausalLM):
         device = self.body.device
         read = torch.tensor([prompt], device=device)
         written = torch.tensor([[*self.body.begin, *answer]], device=device)
-        return own_logits(self.network, count, input_ids=read, decoder_input_ids=written)
+        return own_logits(
+            self.network,
+            count,
+            input_ids=read,
+            decoder_input_ids=written,
+        )
 
-    def forced(self, rows: Sequence[tuple[list[int], list[list[int]]]], _: int) -> torch.Tensor:
+    def forced(
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
+        _: int,
+    ) -> torch.Tensor:
         # The token behind an answer is of any kind.
         longer = [(prompt, [[*ids, 0] for ids in answers]) for prompt, answers in rows]
         hidden, where = self._behind(longer)

@@ -80,7 +80,15 @@ SERVERS = {
     ),
     "tgi": Server(wide={}, alternatives=5),  # takes no top_p of 1
 }
-OPTIONS = ("temperature", "stop", "seed", "n", "logprobs", "echo", *WIDE)  # that can be left out
+OPTIONS = (
+    "temperature",
+    "stop",
+    "seed",
+    "n",
+    "logprobs",
+    "echo",
+    *WIDE,
+)  # that can be left out
 # What servers call a prompt or an answer that their filter refuses.
 FILTERS = frozenset((
     FILTERED, "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt",
@@ -102,7 +110,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")  # no user, no password
     model: Word  # its name at the server
-    key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")  # the variable with the key
+    key_env: str | None = Field(
+        None,
+        pattern="^[A-Z_][A-Z0-9_]*$",
+    )  # the variable with the key
     # completions: the server continues the prompt as it stands (pretrained models).
     api: Literal["chat", "completions"] = "chat"
     # The default prompt format. In a chat, one without template is a single message (paper 1).
@@ -114,7 +125,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     leave_out: list[Literal[*OPTIONS]] = []  # type: ignore[valid-type]  # options that are never sent
     alternatives: int = Field(TOP, ge=0, le=TOP)  # likeliest tokens at each position
     thinks: int = Field(0, ge=0)  # tokens that a thought before the answer may take
-    budget_requests: int | None = Field(None, ge=1)  # of one loaded model; repeated ones count
+    budget_requests: int | None = Field(
+        None,
+        ge=1,
+    )  # of one loaded model; repeated ones count
     revision: Word | None = None  # any word for the version that is served now
 
     @property
@@ -131,7 +145,12 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         what is said of its server. Nobody can check the weights behind an endpoint. If a server may
         change what it serves under a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or
         change `revision`."""
-        words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
+        words = [
+            f"endpoint:{self.url.rstrip('/')}",
+            self.model,
+            self.api,
+            self.revision,
+        ]
         words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
 
@@ -216,7 +235,11 @@ class EndpointModel(Model):
         import openai
 
         self.require(job.operation)
-        operations = {"generate": self._generate, "sample": self._sample, "score": self._score}
+        operations = {
+            "generate": self._generate,
+            "sample": self._sample,
+            "score": self._score,
+        }
         ask = operations[job.operation]
         failures: list[Exception] = []
 
@@ -313,7 +336,10 @@ class EndpointModel(Model):
         import openai
 
         key = self.endpoint.key()
-        hooks: dict[str, list[Any]] = {"request": [self._count], "response": [_with_its_status]}
+        hooks: dict[str, list[Any]] = {
+            "request": [self._count],
+            "response": [_with_its_status],
+        }
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # With none the client would send OPENAI_API_KEY to any server.
@@ -336,7 +362,11 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: Any, call: dict[str, Any]) -> tuple[list["Choice"], list[str]]:
+    def _reply(
+        self,
+        client: Any,
+        call: dict[str, Any],
+    ) -> tuple[list["Choice"], list[str]]:
         """The answers to a call, and the options that did not go with it."""
         import openai
 
@@ -667,7 +697,10 @@ class Choice(BaseModel):
 def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:
     """How many of the tokens cover `text`, the beginning of the `whole` answer. None if they do not
     add up to it, or more than one number is possible."""
-    return _fewest(_reached([token.parts for token in tokens], whole.encode()), len(text.encode()))
+    return _fewest(
+        _reached([token.parts for token in tokens], whole.encode()),
+        len(text.encode()),
+    )
 
 
 def _fewest(reached: list[set[int]], goal: int) -> int | None:

@@ -5,9 +5,20 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3Model
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3Model,
+)
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
-from transformers.core_model_loading import Chunk, Split, WeightConverter, WeightRenaming
+from transformers.core_model_loading import (
+    Chunk,
+    Split,
+    WeightConverter,
+    WeightRenaming,
+)
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
 from factrobust.models.engine import Body, Rows
@@ -90,7 +101,11 @@ def register() -> None:
     mapping: list[Any] = [WeightRenaming(*names) for names in renamed.items()]
     mapping.append(WeightConverter("attn.qkv_proj.weight", heads, [Split(dim=0)]))
     mapping.append(WeightConverter("ffn.proj_1.weight", gates, [Chunk(dim=0)]))
-    register_checkpoint_conversion_mapping(OpenELMConfig.model_type, mapping, overwrite=True)
+    register_checkpoint_conversion_mapping(
+        OpenELMConfig.model_type,
+        mapping,
+        overwrite=True,
+    )
 
 
 class MptBody(Body):
@@ -106,7 +121,12 @@ class MptBody(Body):
         # The second to last key has minus the slope as its bias.
         self.slopes = -self.base.build_mpt_alibi_tensor(self.config.n_heads, 2)[..., :1]
 
-    def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
+    def hidden(
+        self,
+        rows: Rows,
+        cache: Any,
+        kv_positions: torch.Tensor,
+    ) -> torch.Tensor:
         distance = kv_positions[:, None, None] - rows.positions[:, None, :, None]
         bias = self.slopes.to(distance.device) * distance  # [row, head, q, key]
         bias = bias.masked_fill(~rows.seen[:, None], -torch.inf)
@@ -119,7 +139,12 @@ class MptBody(Body):
         return self.base.norm_f(states.to(self.base.norm_f.weight.device))
 
 
-def _attended(attn: Any, states: torch.Tensor, bias: torch.Tensor, cache: Any) -> torch.Tensor:
+def _attended(
+    attn: Any,
+    states: torch.Tensor,
+    bias: torch.Tensor,
+    cache: Any,
+) -> torch.Tensor:
     rows, q, _ = states.shape
     mixed = attn.Wqkv(states)
     if attn.clip_qkv:

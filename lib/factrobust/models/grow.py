@@ -50,11 +50,23 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted
     after the signs that it may follow.
     """
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from tokenizers import (
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+    )
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    texts = [*world.facts["subject"], *world.objects["object"], *world.spare["name"], MONTHS]
+    texts = [
+        *world.facts["subject"],
+        *world.objects["object"],
+        *world.spare["name"],
+        MONTHS,
+    ]
     texts += [*world.wordings["question"], *world.wordings["prefix"]]
     texts += [f"\n{layout}" for layout in layouts]
     texts += [f"{' '.join(map(str, span))}," for span in (range(1, 32), range(1900, 2000))]
@@ -67,17 +79,31 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     words = {w for t in texts for w, _ in cut.pre_tokenize_str(normal.normalize_str(t))}
     letters = sorted(cut.alphabet())
     vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
-    bpe = models.BPE({word: i for i, word in enumerate(vocabulary)}, [], ignore_merges=True)
+    bpe = models.BPE(
+        {word: i for i, word in enumerate(vocabulary)},
+        [],
+        ignore_merges=True,
+    )
     tokenizer = Tokenizer(bpe)
     tokenizer.normalizer, tokenizer.pre_tokenizer = normal, cut
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A",
+        special_tokens=[("<s>", 0)],
+    )
+    names: dict[str, Any] = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "pad_token": "</s>",
+    }
     names |= {"additional_special_tokens": [*SPECIAL[2:]]}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
-def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
+def pieces(
+    texts: Iterable[Text],
+    tokenizer: Any,
+) -> Iterator[tuple[list[int], list[int]]]:
     """Token ids and labels of each text."""
     texts = list(texts)
     options = {"add_special_tokens": False, "return_attention_mask": False}
@@ -131,7 +157,13 @@ def last_step(folder: Path) -> int:
     return int(last.rpartition("-")[2]) if last else 0
 
 
-def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options: Any) -> Log:
+def study(
+    network: Any,
+    course: Course,
+    folder: Path,
+    tokenizer: Any,
+    **options: Any,
+) -> Log:
     """Train on a course from the last checkpoint in `folder`; returns the log.
 
     `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which
@@ -153,7 +185,13 @@ def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options:
     class OfLabels(transformers.Trainer):
         """Applies the head only where there is a label."""
 
-        def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            *more: Any,
+            **options: Any,
+        ) -> Any:
             inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # LoRA
             if not model.training or not isinstance(inner, transformers.LlamaForCausalLM):
                 return super().compute_loss(model, inputs, *more, **options)
@@ -198,9 +236,19 @@ def watched(
     """
     torch.set_num_threads(1)  # the network is so small that more would wait for each other
     course = Course("once", rows(texts, tokenizer), rate)
-    options |= {"save_steps": 1 / moments, "save_total_limit": moments, "logging_steps": 0.05}
+    options |= {
+        "save_steps": 1 / moments,
+        "save_total_limit": moments,
+        "logging_steps": 0.05,
+    }
     with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
-        log = study(network_of(plan, tokenizer), course, Path(folder), tokenizer, **options)
+        log = study(
+            network_of(plan, tokenizer),
+            course,
+            Path(folder),
+            tokenizer,
+            **options,
+        )
         found = {}
         for place in Path(folder).glob("checkpoint-*"):
             tokenizer.save_pretrained(place)

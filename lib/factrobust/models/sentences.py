@@ -51,7 +51,11 @@ class Encoder:
     (embedded), or a folder or hub id in transformers' format. With `records`, its numbers come from
     the store."""
 
-    def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
+    def __init__(
+        self,
+        name: str | Path = MINILM,
+        records: Records | None = None,
+    ) -> None:
         self._records = records
         minilm = load.Weights(MINILM, f"sha256:{PINNED[:16]}")
         self._weights = minilm if name == MINILM else load.find_weights(str(name))
@@ -110,7 +114,13 @@ class Encoder:
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
         numbers = list(range(len(texts)))
         sizes = [len(text) + 8 for text in texts]  # characters, and some for special tokens
-        for batch, rows in in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name):
+        for batch, rows in in_batches(
+            numbers,
+            sizes,
+            run,
+            budget=CHARACTERS,
+            name=self.name,
+        ):
             vectors[batch] = rows
         return vectors
 
@@ -136,7 +146,11 @@ class Encoder:
             )
         # 2. The network.
         network, _ = load.read_network(AutoModel, where, "float32", **options)
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
+        tokenizer = AutoTokenizer.from_pretrained(
+            where,
+            trust_remote_code=False,
+            **options,
+        )
         return network.eval(), tokenizer
 
 
@@ -144,5 +158,10 @@ def _read_if_there(where: str, file: str, options: dict[str, Any]) -> Any:
     """The JSON of a file in a model's folder or repository; None if it has no such file."""
     from transformers.utils import cached_file
 
-    found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
+    found = cached_file(
+        where,
+        file,
+        _raise_exceptions_for_missing_entries=False,
+        **options,
+    )
     return json.loads(Path(found).read_text()) if found else None

@@ -50,7 +50,11 @@ def encode_pair(
     """Token ids of prompt + answer, and the place of the answer's first token (see
     `Model.score`)."""
     if isinstance(answer, str):
-        found = tokenizer(prompt + answer, add_special_tokens=False, return_offsets_mapping=True)
+        found = tokenizer(
+            prompt + answer,
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+        )
         ids = _with_bos(found.input_ids, bos)
         of_answer = [end for _, end in found.offset_mapping if end > len(prompt)]
         start = len(ids) - len(of_answer)

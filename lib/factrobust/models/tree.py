@@ -70,7 +70,13 @@ def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Strea
     return streams
 
 
-def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> np.ndarray:
+def uniforms(
+    seed: int,
+    prompt: str,
+    temperature: float,
+    index: int,
+    n: int,
+) -> np.ndarray:
     """Numbers in [0, 1) for `n` tokens, [token, halving]. They depend on the sample alone."""
     key = sample_key(seed, prompt, temperature, index)
     words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
@@ -222,7 +228,13 @@ def _append(
 ) -> None:
     """Write the tokens and their log-probabilities [node, stream] to the streams of `groups`
     [node]. With one column, as for greedy answers, all streams of a node get the same."""
-    rows = zip(groups, drawn.tolist(), logprobs.tolist(), tempered.tolist(), strict=True)
+    rows = zip(
+        groups,
+        drawn.tolist(),
+        logprobs.tolist(),
+        tempered.tolist(),
+        strict=True,
+    )
     for group, ids, row_logprobs, row_tempered in rows:
         for k, stream in enumerate(group):
             column = min(k, len(ids) - 1)
@@ -315,7 +327,11 @@ def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     return found.masked_fill(places >= size, 0.0)
 
 
-def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+def _draw(
+    mass: torch.Tensor,
+    before: torch.Tensor,
+    numbers: torch.Tensor,
+) -> torch.Tensor:
     """A token for each stream, [node, stream]: the vocabulary is halved until one token is left.
 
     `mass` [node, vocabulary] are the tokens' weights, and `before` their `sums_before`. `numbers`
@@ -410,7 +426,11 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
 
 def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
     """exp(shifted / t) for values of at most 0; results under 2e-38 are 0."""
-    return torch.threshold_((shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
+    return torch.threshold_(
+        (shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(),
+        2e-38,
+        0.0,
+    )
 
 
 def log_norms(
@@ -436,7 +456,11 @@ def log_norms(
     norms = torch.empty(low.shape, dtype=torch.float64, device=low.device)
     for columns, logits in ((few, top), (~few, shifted)):
         chosen = columns.nonzero()[:, 0].tolist()
-        norms[:, chosen] = _norms(logits, [temperatures[k] for k in chosen], low[:, chosen])
+        norms[:, chosen] = _norms(
+            logits,
+            [temperatures[k] for k in chosen],
+            low[:, chosen],
+        )
     return norms
 
 
@@ -491,7 +515,10 @@ def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
     return Bins(count, highest - distance / scale, (square - offset**2) / scale**2)
 
 
-def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+def _norms_by_bins(
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+) -> torch.Tensor:
     """`log_norms` at many temperatures, in the time of a few.
 
     The STEP likeliest tokens count one by one. Others are put into BINS by their logits, and n

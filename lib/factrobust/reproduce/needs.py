@@ -60,7 +60,11 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     return sum(sizes.values()), float(loads["model"].map(sizes).sum())
 
 
-def dollars(asked: pd.DataFrame, characters_a_token: float, price: tuple[float, float]) -> float:
+def dollars(
+    asked: pd.DataFrame,
+    characters_a_token: float,
+    price: tuple[float, float],
+) -> float:
     """What an endpoint takes for rows of calls, at prices for a million tokens."""
     tokens = asked["characters"].sum() / characters_a_token, asked["written"].sum()
     return float(sum(n * each / 1e6 for n, each in zip(tokens, price, strict=True)))

@@ -179,9 +179,21 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
-    parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
-    parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
+    parser.add_argument(
+        "--profile",
+        default=LAPTOP,
+        help="a file of that name in profiles/",
+    )
+    parser.add_argument(
+        "--tflops",
+        type=float,
+        help="10^12 operations a second, achieved",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        type=float,
+        help="10^9 bytes of memory a second, achieved",
+    )
     parser.add_argument(
         "--gpus",
         type=int,

@@ -21,7 +21,10 @@ QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
     group_id=tables.filled("give the questions that belong together one name"),
     question=tables.filled("write the question, or delete the line"),
-    answers=pa.Check.str_contains("[^| ]", error="is no answer; write accepted ones, joined by |"),
+    answers=pa.Check.str_contains(
+        "[^| ]",
+        error="is no answer; write accepted ones, joined by |",
+    ),
     question_id=None,
     prefix=None,
     relation=tables.filled("name a category, or drop the column"),
@@ -46,7 +49,11 @@ def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Lo
     originals = originals.assign(
         group_id=originals["fact_id"],
         variant=0,
-        answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
+        answers=pd.Series(
+            fact_tables.answers(originals),
+            index=originals.index,
+            dtype=object,
+        ),
     )
     originals = originals[["subject", *COLUMNS[1:]]]
     # 2. The same in other words.
@@ -75,7 +82,12 @@ def load_questions(path: str | Path | None = None) -> tables.Loaded:
     frame = tables.read_checked(path, QUESTIONS_SCHEMA)
     frame["variant"] = frame.groupby("group_id").cumcount()
     names = _names(frame)
-    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, question_id=names, relation="own")
+    frame = tables.complete_table(
+        frame,
+        QUESTIONS_SCHEMA,
+        question_id=names,
+        relation="own",
+    )
     check_agreement(frame, ["answers", "relation", "popularity"], path)
     tables.check_unique(frame, ["question_id"], path)
     frame["answers"] = frame["answers"].map(_accepted)
@@ -90,13 +102,22 @@ def _accepted(cell: str) -> list[str]:
     return list(dict.fromkeys(filter(None, answers)))
 
 
-def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Path) -> None:
+def check_agreement(
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    path: str | Path,
+) -> None:
     """Raise FactsError for the first row that differs from its group's first in one of the
     columns."""
     for name in columns:
         differs = frame[name] != frame.groupby("group_id")[name].transform("first")
         what = f"the {name} {{{name}!r}} differs from that of the first question of {{group_id!r}}"
-        tables.refuse(frame, differs, path, f"{what}; make them equal, or split the group")
+        tables.refuse(
+            frame,
+            differs,
+            path,
+            f"{what}; make them equal, or split the group",
+        )
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:

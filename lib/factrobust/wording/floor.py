@@ -80,7 +80,12 @@ def flips(marked: pd.DataFrame) -> pd.DataFrame:
     return table.assign(flipped=table["correct"] != table["was"])
 
 
-def worst_to_best(marked: pd.DataFrame, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
+def worst_to_best(
+    marked: pd.DataFrame,
+    *,
+    splits: int = SPLITS,
+    seed: int = 0,
+) -> pd.DataFrame:
     """How many more facts the best wording of a relation gets right than the worst: a row a model,
     prompt_format and relation, with `gap`, in [-1, 1], and n facts.
 
@@ -102,7 +107,10 @@ def worst_to_best(marked: pd.DataFrame, *, splits: int = SPLITS, seed: int = 0) 
             continue
         gaps = [_gap(right, generator.permutation(len(right))) for _ in range(splits)]
         rows.append((*key, float(np.mean(gaps)), len(right)))
-    return pd.DataFrame(rows, columns=["model", "prompt_format", "relation", "gap", "n"])
+    return pd.DataFrame(
+        rows,
+        columns=["model", "prompt_format", "relation", "gap", "n"],
+    )
 
 
 def _gap(right: Array, order: np.ndarray) -> float:

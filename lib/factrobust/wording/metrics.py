@@ -68,7 +68,10 @@ def _is_inside(place: tuple[int, int], others: Sequence[tuple[int, int]]) -> boo
     return any(start <= place[0] and place[1] <= end for start, end in others)
 
 
-def mark_by_rules(responses: pd.DataFrame, questions: pd.DataFrame | None = None) -> pd.DataFrame:
+def mark_by_rules(
+    responses: pd.DataFrame,
+    questions: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """Greedy answers with correct (`stated`) and substring (`has_substring`):
     `schemas.MarkedResponses`. Longer names are the relation's accepted answers with a capital, in
     `questions` (or `responses`): "punk rock" is rock, "American football" is not football."""
@@ -152,7 +155,10 @@ def given_person(rows: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
         left = of_measure - by_person * of_person
         given = left / np.sqrt((1 - by_person**2) * (1 - of_person**2))
         found.append((model, measure, of_measure, of_person, given, len(part)))
-    return pd.DataFrame(found, columns=["model", "measure", "r", "person", "given", "n"])
+    return pd.DataFrame(
+        found,
+        columns=["model", "measure", "r", "person", "given", "n"],
+    )
 
 
 def between_and_within(

@@ -17,7 +17,10 @@ PREDICTORS = {  # names in the tables, in small letters -> names in the figures
     "scons": "consistency, SCons",
     "cert": "certainty, Cert",
 }
-MEASURES = {"brier": "Brier score (less is better)", "auc_within": "AUC within relations"}
+MEASURES = {
+    "brier": "Brier score (less is better)",
+    "auc_within": "AUC within relations",
+}
 FEW = 5  # questions of a bin that a line goes through
 
 
@@ -45,7 +48,11 @@ def similarities(table: pd.DataFrame) -> Figure:
         for (row, column), cosine in np.ndenumerate(cosines):
             if not np.isnan(cosine):
                 ink = "white" if cosine > 0.6 else "black"
-                centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
+                centred: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "center",
+                    "fontsize": 6,
+                }
                 axis.text(
                     column,
                     row,
@@ -94,7 +101,11 @@ def by_wording(table: pd.DataFrame) -> Figure:
         "original wording": {"marker": "|", "ms": 11, "mew": 1.8},
         "paraphrase": {"marker": "o", "mew": 0, "alpha": 0.6},
     }
-    for (axis, part), look in zip(panels, style.looks(table["model"]).values(), strict=True):
+    for (axis, part), look in zip(
+        panels,
+        style.looks(table["model"]).values(),
+        strict=True,
+    ):
         at, original = part["relation"].map(relations.index), part["variant"] == 0
         # Multiples of the golden ratio fill an interval evenly, in a mixed order.
         at += ((np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5) * 0.5 * ~original
@@ -115,7 +126,10 @@ def by_wording(table: pd.DataFrame) -> Figure:
             lw=0.9,
         )
     blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
-    return blocks.legend(fig, [blocks.key(name, ls="", **shape) for name, shape in marks.items()])
+    return blocks.legend(
+        fig,
+        [blocks.key(name, ls="", **shape) for name, shape in marks.items()],
+    )
 
 
 def floor(table: pd.DataFrame) -> Figure:
@@ -133,7 +147,12 @@ def floor(table: pd.DataFrame) -> Figure:
     )[0]
 
 
-def by_relation(table: pd.DataFrame, panel: str, xlabel: str, by: str = "model") -> Figure:
+def by_relation(
+    table: pd.DataFrame,
+    panel: str,
+    xlabel: str,
+    by: str = "model",
+) -> Figure:
     """Figures 1 and 2: means by relation, a row each, a panel each value of the column `panel`.
     `table`: intervals by relation, `panel` and `by`. Relations stand by their mean in the first
     panel."""
@@ -163,11 +182,24 @@ def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) ->
     for axis, part in panels:
         for model, look in looks.items():
             of = part[part["model"] == model]
-            axis.plot(of["consistency"], of["correctness"], look.marker, color=look.colour)
+            axis.plot(
+                of["consistency"],
+                of["correctness"],
+                look.marker,
+                color=look.colour,
+            )
         for row in part[part["relation"].map(named) == part["model"]].itertuples():
-            at: dict[str, Any] = {"xytext": (0, -11), "textcoords": "offset points", "fontsize": 7}
+            at: dict[str, Any] = {
+                "xytext": (0, -11),
+                "textcoords": "offset points",
+                "fontsize": 7,
+            }
             at |= {"ha": "center", "color": looks[str(row.model)].colour}
-            axis.annotate(style.name(str(row.relation)), (row.consistency, row.correctness), **at)
+            axis.annotate(
+                style.name(str(row.relation)),
+                (row.consistency, row.correctness),
+                **at,
+            )
         axis.margins(x=0.15)
     return blocks.legend(fig, blocks.keys(looks, ls=""))
 
@@ -191,7 +223,11 @@ def within_and_between(table: pd.DataFrame) -> Figure:
                     color=look.colour,
                     ls=look.line,
                 )
-                form: dict[str, Any] = {"fmt": look.marker, "color": look.colour, "elinewidth": 0.7}
+                form: dict[str, Any] = {
+                    "fmt": look.marker,
+                    "color": look.colour,
+                    "elinewidth": 0.7,
+                }
                 axis.errorbar(
                     of["x"],
                     of["mean"],
@@ -238,7 +274,11 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
             )
         for model, look in looks.items():
             of = part[part["model"] == model]
-            shown: dict[str, Any] = {"color": look.colour, "marker": look.marker, "lw": 0}
+            shown: dict[str, Any] = {
+                "color": look.colour,
+                "marker": look.marker,
+                "lw": 0,
+            }
             axis.scatter(
                 of["midpoint"],
                 of["y"],
@@ -257,7 +297,10 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     for row in range(len(relations)):
         blocks.beside(panels[-1][0], row - 0.31, "1")
         blocks.beside(panels[-1][0], row + 0.31, "0")
-    blocks.name_rows([axis for axis, _ in panels], [style.name(relation) for relation in relations])
+    blocks.name_rows(
+        [axis for axis, _ in panels],
+        [style.name(relation) for relation in relations],
+    )
     return blocks.legend(fig, blocks.keys(looks))
 
 

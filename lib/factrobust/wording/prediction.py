@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
-from factrobust.wording.regression import COLUMNS, FULL, evidence, fit, mixed, predict, undefined
+from factrobust.wording.regression import (
+    COLUMNS,
+    FULL,
+    evidence,
+    fit,
+    mixed,
+    predict,
+    undefined,
+)
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
@@ -23,7 +31,10 @@ RELATION = "relation alone"
 # sum is of one answer, bare SCons needs all wordings, and Cert ten samples more.
 SUM = "relation + sum"
 SUM_AND_BARE = "relation + sum + bare SCons"
-CHEAP = {SUM: ("QCat", "logprob_sum"), SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare")}
+CHEAP = {
+    SUM: ("QCat", "logprob_sum"),
+    SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare"),
+}
 WITH_SAMPLES = {
     "relation + sum + bare SCons + Cert": ("QCat", "logprob_sum", "scons_bare", "cert"),
     "the paper's model": ("QCat", "SCons", "Cert"),

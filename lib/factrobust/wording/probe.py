@@ -127,5 +127,9 @@ def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
     sometimes wrong. LacksError if there is no such model."""
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]
-    need(len(known), models, "all answers are right, or all are wrong; ask other questions")
+    need(
+        len(known),
+        models,
+        "all answers are right, or all are wrong; ask other questions",
+    )
     return known

@@ -196,7 +196,11 @@ def _design(
     """The design: intercept and standardised predictors, and behind the intercept, or with
     `interactions` each of them, what is added to it in each category but the first."""
     terms = {"intercept": np.ones(len(frame))}
-    for term, values in zip(scaling.index, _standardised(frame, scaling).T, strict=True):
+    for term, values in zip(
+        scaling.index,
+        _standardised(frame, scaling).T,
+        strict=True,
+    ):
         terms[term] = values
     columns = {}
     for term, values in terms.items():
@@ -271,7 +275,12 @@ def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame
     for model, part in groups.groupby("model", sort=False):
         used = mixed(part) if "QCat" in predictors else part
         slopes, without = _slopes(used, predictors)
-        for term, slope, reach in zip(slopes.index, slopes, _reach(without), strict=True):
+        for term, slope, reach in zip(
+            slopes.index,
+            slopes,
+            _reach(without),
+            strict=True,
+        ):
             odds = np.exp([slope, slope - reach, slope + reach])
             rows.append((model, term, *odds, len(used), len(without)))
     columns = ["model", "term", "odds_ratio", "low", "high", "n", "relations"]
@@ -295,7 +304,10 @@ def change_within(groups: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
         [reach] = _reach((within_without - over_all_without)[:, None])
         bounds = (change - reach, change + reach)
         rows.append((model, change, *bounds, len(used), used["relation"].nunique()))
-    return pd.DataFrame(rows, columns=["model", "change", "low", "high", "n", "relations"])
+    return pd.DataFrame(
+        rows,
+        columns=["model", "change", "low", "high", "n", "relations"],
+    )
 
 
 def _lead(

@@ -90,7 +90,12 @@ class Study(study.Study):
         """`marked` of other questions about the same facts, asked in the same way."""
         return metrics.mark_by_rules(self._ask(self._greedy, questions), self._every)
 
-    def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
+    def _ask(
+        self,
+        ask: Callable[..., Any],
+        questions: pd.DataFrame,
+        **how: Any,
+    ) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
             how["max_new_tokens"] = self.parameter("max_new_tokens")
             return ask(model, questions, prompt_format=self.formats[model.name], **how)
