@@ -99,8 +99,8 @@ def ask(
         told = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
         if lost == len(thoughts):
             raise ModelError(
-                f"{model.name} thinks before it answers, and {told}; ask it by a chat template that "
-                "switches its thinking off, or in another prompt format (NAME#two-shot)"
+                f"{model.name} thinks before it answers, and {told}; ask it by a chat template "
+                "that switches its thinking off, or in another prompt format (NAME#two-shot)"
             )
         print(f"{model.name}: {told}; these are no answers", file=sys.stderr)
     grid = how.get("temperatures", ())
@@ -141,8 +141,8 @@ def first_sentence(text: str) -> str:
     """The first sentence of a text, without the white space around it and its full stop.
 
     It ends at the first line's end, or before at a run of . ! or ? (and the quotes and brackets
-    that it closes) with white space or nothing after it, or at 。！？ anywhere. A full stop does not
-    end it
+    that it closes) with white space or nothing after it, or at 。！？ anywhere. A full stop does
+    not end it
 
     - after a title ("St. Louis", "Dr. No");
     - after another abbreviation, a single letter or dotted letters ("Martin Luther King Jr.",

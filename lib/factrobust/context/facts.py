@@ -111,8 +111,8 @@ def load_context_questions(
         base.assign(n=sizes, file=str(objects_path)),
         sizes < 2,
         base_path,
-        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
-        "another one; add some, or delete its base questions",
+        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer "
+        "for another one; add some, or delete its base questions",
     )
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")

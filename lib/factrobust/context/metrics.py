@@ -130,15 +130,11 @@ def mark_sources(
     accepted = asked["answers"].tolist()
     names = _names(questions)
     texts = results[["base_id", *ANSWERS]].itertuples(index=False)
+    rows = zip(accepted, asked["right_answers"], texts, strict=True)
     sources = []
     is_sound = []
     kinds = []
-    for answers, right_answers, (base_id, *given) in zip(
-        accepted,
-        asked["right_answers"],
-        texts,
-        strict=True,
-    ):
+    for answers, right_answers, (base_id, *given) in rows:
         one_name = [names.get((base_id, normalise(text)), text) for text in given]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
         published = published_source(*given)

@@ -66,9 +66,16 @@ def source_shares(table: pd.DataFrame) -> Figure:
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
     fig, [(axis, part)] = blocks.stacks(
-        table, "model", rows, blocks.with_n(table, "model", rows), "source", fills, width=DOUBLE,
-        height=0.95 + 0.24 * len(rows), labels=("share of answers", "model"),
-    )  # fmt: skip
+        table,
+        "model",
+        rows,
+        blocks.with_n(table, "model", rows),
+        "source",
+        fills,
+        width=DOUBLE,
+        height=0.95 + 0.24 * len(rows),
+        labels=("share of answers", "model"),
+    )
     y = part["model"].map(rows.index)
     memory, read = part["source"] == "parametric", part["source"] == "contextual"
     lines: dict[str, Any] = {"color": "black", "lw": 0.9}
@@ -82,9 +89,17 @@ def causes(table: pd.DataFrame) -> Figure:
     of `context.metrics.counts_by` with cause."""
     rows = style.in_order(table["context"], PASSAGES)
     return blocks.stacks(
-        table, "context", rows, blocks.with_n(table, "context", rows), "cause", CAUSES,
-        panel="model", width=DOUBLE, height=2.2, labels=("share of answers", "passage"),
-    )[0]  # fmt: skip
+        table,
+        "context",
+        rows,
+        blocks.with_n(table, "context", rows),
+        "cause",
+        CAUSES,
+        panel="model",
+        width=DOUBLE,
+        height=2.2,
+        labels=("share of answers", "passage"),
+    )[0]
 
 
 def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
@@ -195,8 +210,10 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
         place=tokens["answer"] + tokens["position"].astype(str),
         prompt=tokens["context"].map({False: "without context", True: "with the counterfactual"}),
-        mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
-    )  # fmt: skip
+        mean=-np.log2(tokens["probability"]),
+        low=np.nan,
+        high=np.nan,
+    )
     named = table.drop_duplicates("place").set_index("place")
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
     names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown

@@ -5,7 +5,8 @@ the same base question about another object (`ask`), or what the context states 
 contextual answer is greedy with q in the context. Perplexities (the thesis, table 6; P4 has no name
 there) are, with Q the prompt without context and Q' with it:
 
-    P0 = PPL(p | Q)    P1 = PPL(q | Q)    P2 = PPL(p | Q')    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
+    P0 = PPL(p | Q)    P2 = PPL(p | Q')
+    P1 = PPL(q | Q)    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
 """
 
 from collections.abc import Iterable, Sequence

@@ -81,8 +81,6 @@ def read_questions(path: str | Path) -> pd.DataFrame:
         domain="own",
         prefix="",
         popularity=np.nan,
-    )
-    table = table.assign(
         answer_type="",
         popularity_source="",
         source=SOURCE,

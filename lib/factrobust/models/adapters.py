@@ -47,8 +47,8 @@ def merged(network: Any, folder: Path) -> Any:
     if not gap <= most:
         raise ModelError(
             f"the adapter in {folder} ({kind}), merged into its model, says something else than "
-            f"beside it (by {gap:.2g} of the largest log-probability); such adapters cannot be asked "
-            "here"
+            f"beside it (by {gap:.2g} of the largest log-probability); such adapters cannot be "
+            "asked here"
         )
     return whole
 

@@ -87,21 +87,26 @@ def matrices(network: Any) -> list[tuple[str, Any, bool]]:
     owners = {}
     for module in network.modules():
         kind = type(module).__name__
-        linear = (
-            isinstance(module, torch.nn.Linear | Conv1D) or "Router" in kind or "Expert" in kind
-        )
+        is_linear = isinstance(module, torch.nn.Linear | Conv1D)
+        if not is_linear and "Router" not in kind and "Expert" not in kind:
+            continue
         crosswise = kind in CROSSWISE or getattr(module, "is_transposed", False)
         for name, weights in module.named_parameters(recurse=False):
-            if linear and weights.ndim in (2, 3) and "bias" not in name:
+            if weights.ndim in (2, 3) and "bias" not in name:
                 owners[id(weights)] = crosswise
-    embeddings = [m for m in network.modules() if isinstance(m, torch.nn.Embedding)]
+    # Embeddings and the head stay as they are.
+    kept = [module for module in network.modules() if isinstance(module, torch.nn.Embedding)]
     head = getattr(network, "get_output_embeddings", lambda: None)()
-    kept = {id(p) for m in [*embeddings, *([head] if head else [])] for p in m.parameters()}
-    return [
-        (name, weights, owners[id(weights)])
-        for name, weights in network.named_parameters()
-        if id(weights) in owners and id(weights) not in kept
-    ]
+    if head:
+        kept.append(head)
+    for module in kept:
+        for weights in module.parameters():
+            owners.pop(id(weights), None)
+    found = []
+    for name, weights in network.named_parameters():
+        if id(weights) in owners:
+            found.append((name, weights, owners[id(weights)]))
+    return found
 
 
 def _each(weights: Any) -> list[Any]:
@@ -116,18 +121,30 @@ def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
         drawn = torch.randn(weights.shape, generator=generator)
         return weights + drawn * weights.std() * damage.dose
     if damage.way == "prune":
-        count, sizes = int(damage.dose * weights.numel()), weights.abs()
-        least = np.partition(sizes.numpy(), count - 1, axis=None)[count - 1] if count else -1.0
-        return weights * (sizes > least)
-    rows = torch.nn.functional.pad(weights, (0, -weights.shape[1] % GROUP))
-    if name := LLAMA_CPP.get(damage.dose):
+        count = int(damage.dose * weights.numel())
+        if not count:
+            return weights
+        sizes = weights.abs()
+        ordered = np.partition(sizes.numpy(), count - 1, axis=None)
+        return weights * (sizes > ordered[count - 1])
+    width = weights.shape[1]
+    rows = torch.nn.functional.pad(weights, (0, -width % GROUP))
+    return _rounded(rows, damage.dose)[:, :width]
+
+
+def _rounded(rows: Any, bits: float) -> Any:
+    """Weights [output, input], each row in groups of GROUP, in so many bits."""
+    import torch
+
+    name = LLAMA_CPP.get(bits)
+    if name:
         import gguf
 
         kind = gguf.GGMLQuantizationType[name]
-        rounded = torch.from_numpy(gguf.dequantize(gguf.quantize(rows.numpy(), kind), kind))
-    else:  # symmetric: the largest of a group is the largest whole number of so many bits
-        groups = rows.unflatten(1, (-1, GROUP))
-        largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
-        scale = largest.clamp(min=1e-12) / (2 ** (damage.dose - 1) - 1)
-        rounded = groups.div(scale).round_().mul_(scale).flatten(1)
-    return rounded[:, : weights.shape[1]]
+        packed = gguf.quantize(rows.numpy(), kind)
+        return torch.from_numpy(gguf.dequantize(packed, kind))
+    # Symmetric: the largest of a group is the largest whole number of so many bits.
+    groups = rows.unflatten(1, (-1, GROUP))
+    largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
+    scale = largest.clamp(min=1e-12) / (2 ** (bits - 1) - 1)
+    return groups.div(scale).round_().mul_(scale).flatten(1)

@@ -91,11 +91,15 @@ def register() -> None:
     AutoConfig.register(OpenELMConfig.model_type, OpenELMConfig, exist_ok=True)
     AutoModelForCausalLM.register(OpenELMConfig, OpenELMForCausalLM, exist_ok=True)
     renamed = {
-        "transformer.token_embeddings": "model.embed_tokens", "transformer.": "model.",
-        "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-        "attn.q_norm": "self_attn.q_norm", "attn.k_norm": "self_attn.k_norm",
-        "attn.out_proj": "self_attn.o_proj", "ffn.proj_2": "mlp.down_proj",
-    }  # fmt: skip
+        "transformer.token_embeddings": "model.embed_tokens",
+        "transformer.": "model.",
+        "attn_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+        "attn.q_norm": "self_attn.q_norm",
+        "attn.k_norm": "self_attn.k_norm",
+        "attn.out_proj": "self_attn.o_proj",
+        "ffn.proj_2": "mlp.down_proj",
+    }
     heads = [f"self_attn.{name}_proj.weight" for name in "qkv"]
     gates = [f"mlp.{name}_proj.weight" for name in ("gate", "up")]
     mapping: list[Any] = [WeightRenaming(*names) for names in renamed.items()]

@@ -76,7 +76,9 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
         [normalizers.Replace(Regex(rf"{sign}(?=\w)"), new) for sign, new in signs.items()]
     )
     cut = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    words = {w for t in texts for w, _ in cut.pre_tokenize_str(normal.normalize_str(t))}
+    words = set()
+    for text in texts:
+        words |= {word for word, _ in cut.pre_tokenize_str(normal.normalize_str(text))}
     letters = sorted(cut.alphabet())
     vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
     bpe = models.BPE(
@@ -85,7 +87,8 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
         ignore_merges=True,
     )
     tokenizer = Tokenizer(bpe)
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normal, cut
+    tokenizer.normalizer = normal
+    tokenizer.pre_tokenizer = cut
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = TemplateProcessing(
         single="<s> $A",
@@ -110,9 +113,13 @@ def pieces(
     flat = [piece for text in texts for piece, _ in text]
     ids = iter(tokenizer(flat, **options).input_ids)
     for text in texts:
-        parts = [(next(ids), learned) for _, learned in text]
-        labels = [x if learned else [IGNORED] * len(x) for x, learned in parts]
-        yield [i for x, _ in parts for i in x], [i for x in labels for i in x]
+        tokens: list[int] = []
+        labels: list[int] = []
+        for _, is_learned in text:
+            piece = next(ids)
+            tokens += piece
+            labels += piece if is_learned else [IGNORED] * len(piece)
+        yield tokens, labels
 
 
 def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
@@ -132,13 +139,21 @@ def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
 
 def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
     """Of each text, what the encoder reads, and its last piece, which the decoder learns."""
-    start, end = tokenizer("").input_ids, [tokenizer.eos_token_id]
-    whole = ([("".join(p for p, _ in t[:-1]), False), (t[-1][0].strip(), True)] for t in texts)
-    return [
-        {"input_ids": start + [i for i, x in zip(ids, labels, strict=True) if x == IGNORED],
-         "labels": [x for x in labels if x != IGNORED] + end}
-        for ids, labels in pieces(whole, tokenizer)
-    ]  # fmt: skip
+    start = tokenizer("").input_ids
+    end = tokenizer.eos_token_id
+    # 1. Each text in two pieces, of which the second is learned.
+    halves: list[Text] = []
+    for text in texts:
+        read = "".join(piece for piece, _ in text[:-1])
+        written, _ = text[-1]
+        halves.append([(read, False), (written.strip(), True)])
+    # 2. Their tokens.
+    found = []
+    for ids, labels in pieces(halves, tokenizer):
+        unlearned = [i for i, label in zip(ids, labels, strict=True) if label == IGNORED]
+        learned = [label for label in labels if label != IGNORED]
+        found.append({"input_ids": [*start, *unlearned], "labels": [*learned, end]})
+    return found
 
 
 class Course(NamedTuple):
@@ -202,22 +217,36 @@ def study(
             return torch.nn.functional.cross_entropy(logits.float(), labels[known])
 
     steps = -(-len(course.data) // course.size)
-    how = {
-        "output_dir": str(folder), "num_train_epochs": 1, "use_cpu": True, "report_to": [],
-        "per_device_train_batch_size": course.size, "train_sampling_strategy": "sequential",
-        "learning_rate": course.rate, "warmup_steps": 50, "optim": "adamw_torch_fused",
+    arguments = {
+        "output_dir": str(folder),
+        "num_train_epochs": 1,
+        "use_cpu": True,
+        "report_to": [],
+        "per_device_train_batch_size": course.size,
+        "train_sampling_strategy": "sequential",
+        "learning_rate": course.rate,
+        "warmup_steps": 50,
+        "optim": "adamw_torch_fused",
         "lr_scheduler_type": "warmup_stable_decay",
         "lr_scheduler_kwargs": {"num_decay_steps": steps // 10, "decay_type": "linear"},
-        "adam_beta2": 0.98, "weight_decay": 0.01, "eval_strategy": "steps" if course.tests else "no",
-        "eval_steps": 100, "logging_steps": 100, "save_steps": 500, "save_total_limit": 1,
+        "adam_beta2": 0.98,
+        "weight_decay": 0.01,
+        "eval_strategy": "steps" if course.tests else "no",
+        "eval_steps": 100,
+        "logging_steps": 100,
+        "save_steps": 500,
+        "save_total_limit": 1,
         "dataloader_pin_memory": False,
-    }  # fmt: skip
+    }
     trainer = OfLabels(
-        network, transformers.TrainingArguments(**how | options), train_dataset=course.data,
-        eval_dataset=course.tests, data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
+        network,
+        transformers.TrainingArguments(**arguments | options),
+        train_dataset=course.data,
+        eval_dataset=course.tests,
+        data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
         compute_metrics=answered,
         preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
-    )  # fmt: skip
+    )
     last = get_last_checkpoint(folder) if folder.is_dir() else None
     trainer.train(resume_from_checkpoint=last)
     log: Log = trainer.state.log_history
@@ -225,9 +254,14 @@ def study(
 
 
 def watched(
-    plan: Plan, texts: Iterable[Text], tokenizer: Any, rate: float, ask: Callable[[str], Any],
-    moments: int, **options: Any,
-) -> dict[str, Any]:  # fmt: skip
+    plan: Plan,
+    texts: Iterable[Text],
+    tokenizer: Any,
+    rate: float,
+    ask: Callable[[str], Any],
+    moments: int,
+    **options: Any,
+) -> dict[str, Any]:
     """Train a new network on texts once, and `ask` it at so many moments.
 
     Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the
@@ -264,14 +298,22 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
     torch.manual_seed(plan.seed)
     width, heads = plan.width, plan.width // 32
     both = {
-        "vocab_size": len(tokenizer), "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
-    }  # fmt: skip
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
     if plan.kind == "encoder-decoder":
         t5 = transformers.T5Config(
-            d_model=width, d_ff=2 * width, d_kv=32, num_heads=heads, num_layers=plan.layers,
-            dropout_rate=0.0, decoder_start_token_id=tokenizer.pad_token_id, **both,
-        )  # fmt: skip
+            d_model=width,
+            d_ff=2 * width,
+            d_kv=32,
+            num_heads=heads,
+            num_layers=plan.layers,
+            dropout_rate=0.0,
+            decoder_start_token_id=tokenizer.pad_token_id,
+            **both,
+        )
         network = transformers.T5ForConditionalGeneration(t5)
         attentions = [
             (part.q, part.k, part.v, part.o)
@@ -280,10 +322,16 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
         ]
         return copying(network, attentions)
     llama = transformers.LlamaConfig(
-        hidden_size=width, intermediate_size=3 * width, num_hidden_layers=plan.layers,
-        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=512,
-        tie_word_embeddings=True, initializer_range=width**-0.5, **both,
-    )  # fmt: skip
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=plan.layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        initializer_range=width**-0.5,
+        **both,
+    )
     network = transformers.LlamaForCausalLM(llama)
     parts = (layer.self_attn for layer in network.model.layers)
     return copying(

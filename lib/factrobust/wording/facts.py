@@ -138,8 +138,8 @@ def grouped(frame: pd.DataFrame) -> tables.Loaded:
     single = sizes[sizes == 1].index
     if single.size:
         raise tables.FactsError(
-            f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: give "
-            "each a paraphrase in other words, or leave them out."
+            f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: "
+            "give each a paraphrase in other words, or leave them out."
         )
     is_unknown = table["log_popularity"].isna()
     counts = {

@@ -94,19 +94,21 @@ def by_wording(table: pd.DataFrame) -> Figure:
     intervals by model, relation and variant (0, the original: a bar; paraphrases: points)."""
     relations = blocks.by_mean(table, "relation")
     fig, panels = blocks.panels(
-        table, "model", height=0.9 + 0.19 * len(relations), shares="x", what="facts a relation",
+        table,
+        "model",
+        height=0.9 + 0.19 * len(relations),
+        shares="x",
+        what="facts a relation",
         labels=("share of right answers", ""),
-    )  # fmt: skip
+    )
     marks: dict[str, dict[str, Any]] = {
         "original wording": {"marker": "|", "ms": 11, "mew": 1.8},
         "paraphrase": {"marker": "o", "mew": 0, "alpha": 0.6},
     }
-    for (axis, part), look in zip(
-        panels,
-        style.looks(table["model"]).values(),
-        strict=True,
-    ):
-        at, original = part["relation"].map(relations.index), part["variant"] == 0
+    looks = style.looks(table["model"]).values()
+    for (axis, part), look in zip(panels, looks, strict=True):
+        at = part["relation"].map(relations.index)
+        original = part["variant"] == 0
         # Multiples of the golden ratio fill an interval evenly, in a mixed order.
         at += ((np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5) * 0.5 * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
@@ -176,9 +178,13 @@ def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) ->
     model}."""
     looks = style.looks(table["model"])
     fig, panels = blocks.panels(
-        table, "measure", height=3.0, what="questions a relation",
-        labels=("mean over the questions of a relation", "correctness"), shares="y",
-    )  # fmt: skip
+        table,
+        "measure",
+        height=3.0,
+        what="questions a relation",
+        labels=("mean over the questions of a relation", "correctness"),
+        shares="y",
+    )
     for axis, part in panels:
         for model, look in looks.items():
             of = part[part["model"] == model]
@@ -310,9 +316,14 @@ def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
     shown = table[(table["predictor"] != reference) & table["measure"].isin(MEASURES)]
     shown = as_mean(shown.replace({"measure": MEASURES}), "difference")
     return blocks.forest(
-        shown, "predictor", at=0, sharex=False, panel="measure", what="questions",
+        shown,
+        "predictor",
+        at=0,
+        sharex=False,
+        panel="measure",
+        what="questions",
         xlabel=f"minus {reference}",
-    )[0]  # fmt: skip
+    )[0]
 
 
 def by_views(table: pd.DataFrame) -> Figure:

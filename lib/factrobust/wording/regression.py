@@ -196,12 +196,7 @@ def _design(
     """The design: intercept and standardised predictors, and behind the intercept, or with
     `interactions` each of them, what is added to it in each category but the first."""
     terms = {"intercept": np.ones(len(frame))}
-    for term, values in zip(
-        scaling.index,
-        _standardised(frame, scaling).T,
-        strict=True,
-    ):
-        terms[term] = values
+    terms |= zip(scaling.index, _standardised(frame, scaling).T, strict=True)
     columns = {}
     for term, values in terms.items():
         columns[term] = values
@@ -275,12 +270,8 @@ def odds_ratios(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame
     for model, part in groups.groupby("model", sort=False):
         used = mixed(part) if "QCat" in predictors else part
         slopes, without = _slopes(used, predictors)
-        for term, slope, reach in zip(
-            slopes.index,
-            slopes,
-            _reach(without),
-            strict=True,
-        ):
+        bounds = zip(slopes.items(), _reach(without), strict=True)
+        for (term, slope), reach in bounds:
             odds = np.exp([slope, slope - reach, slope + reach])
             rows.append((model, term, *odds, len(used), len(without)))
     columns = ["model", "term", "odds_ratio", "low", "high", "n", "relations"]
