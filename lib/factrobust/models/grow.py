@@ -151,8 +151,8 @@ def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
     found = []
     for ids, labels in pieces(halves, tokenizer):
         unlearned = [i for i, label in zip(ids, labels, strict=True) if label == IGNORED]
-        learned = [label for label in labels if label != IGNORED]
-        found.append({"input_ids": [*start, *unlearned], "labels": [*learned, end]})
+        targets = [label for label in labels if label != IGNORED]
+        found.append({"input_ids": [*start, *unlearned], "labels": [*targets, end]})
     return found
 
 
