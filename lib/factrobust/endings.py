@@ -96,13 +96,13 @@ def ask(
             longer = model.generate(asked, max_new_tokens=max_new_tokens + more)
             waiting |= {g.prompt: _ended(g, stop) for g in longer}
     if lost := sum(_thinks(waiting[prompt]) for prompt in thoughts):
-        told = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
+        report = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
         if lost == len(thoughts):
             raise ModelError(
-                f"{model.name} thinks before it answers, and {told}; ask it by a chat template "
+                f"{model.name} thinks before it answers, and {report}; ask it by a chat template "
                 "that switches its thinking off, or in another prompt format (NAME#two-shot)"
             )
-        print(f"{model.name}: {told}; these are no answers", file=sys.stderr)
+        print(f"{model.name}: {report}; these are no answers", file=sys.stderr)
     grid = how.get("temperatures", ())
     if len(grid) and (begun := [g for g in waiting.values() if g.token_ids]):
         curves = model.temper(
@@ -156,7 +156,8 @@ def first_sentence(text: str) -> str:
     """
     line = (text.strip().splitlines() or [""])[0].rstrip()
     for match in MARK.finditer(line):
-        before, mark = line[: match.start()].rstrip(), match[1] or match[2]
+        before = line[: match.start()].rstrip()
+        mark = match[1] or match[2]
         word = OPENING.split(before)[-1]
         if not before or not _sentence_ends(
             before,
@@ -212,7 +213,8 @@ def cut(text: str) -> str:
     """
     line = text.partition("\n")[0]
     for match in re.finditer(r"\.", line):
-        before, after = line[: match.start()], line[match.end() :]
+        before = line[: match.start()]
+        after = line[match.end() :]
         if _ends(OPENING.split(before)[-1], after):
             return before
     return line

@@ -227,7 +227,10 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
     if not goal or f" {goal} " not in f" {' '.join(whole)} ":
         return []
     first = unicodedata.normalize("NFD", goal)[0]
-    edges = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
+    edges = []
+    for i in range(len(text) + 1):
+        if not _inside(text[i - 1 : i], text[i : i + 1]):
+            edges.append(i)
     # Decomposed letters take twice as many characters.
     longest = 2 * max(len(goal), len(answer)) + 8
     found: list[tuple[int, int]] = []

@@ -77,10 +77,24 @@ def source_shares(table: pd.DataFrame) -> Figure:
         labels=("share of answers", "model"),
     )
     y = part["model"].map(rows.index)
-    memory, read = part["source"] == "parametric", part["source"] == "contextual"
-    lines: dict[str, Any] = {"color": "black", "lw": 0.9}
-    axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
-    axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
+    of_memory = part["source"] == "parametric"
+    of_context = part["source"] == "contextual"
+    memory = part[of_memory]
+    context = part[of_context]
+    axis.hlines(
+        y[of_memory] - 0.28,
+        memory["low"],
+        memory["high"],
+        color="black",
+        lw=0.9,
+    )
+    axis.hlines(
+        y[of_context] + 0.28,
+        1 - context["high"],
+        1 - context["low"],
+        color="black",
+        lw=0.9,
+    )
     return fig
 
 

@@ -63,14 +63,14 @@ class Study(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "questions": questions,
             "results": results,
             "n_objects": n_objects,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,
@@ -112,14 +112,14 @@ class KnownContexts(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_facts": n_facts,
             "contexts": contexts,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,
@@ -160,15 +160,15 @@ class Meter(study.Study):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_asked": n_asked,
             "n_facts": n_facts,
             "modes": modes,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,
@@ -208,8 +208,9 @@ class Meter(study.Study):
     def grounded(self) -> pd.DataFrame:
         """The answers behind the false sentence about the subject, in the question's words, of all
         facts asked; with `known`, 1 or 0."""
-        said = "mode == 'asserted' and about == 'subject' and words == 'question'"
-        false = self.contexts.query(said)
+        false = self.contexts.query(
+            "mode == 'asserted' and about == 'subject' and words == 'question'"
+        )
         rows = self.concat_over_models(lambda model: self.behind(model, false))
         known = self.memory[["model", "question_id", "right"]].rename(columns={"right": "known"})
         return rows.merge(known, on=["model", "question_id"])
@@ -240,13 +241,13 @@ class Passages(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_facts": n_facts,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,

@@ -135,7 +135,8 @@ def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
         calls["gen_args_0"] if isinstance(calls, dict) else dict(enumerate(calls[0]))
     )
     keys = ("arg_0", "arg_1") if "arg_0" in first else (0, 1)
-    prompt, settings = str(first[keys[0]]), first.get(keys[1])
+    prompt = str(first[keys[0]])
+    settings = first.get(keys[1])
     question = doc.get("question") or prompt.rstrip().splitlines()[-1]
     accepted = row["target"] if isinstance(row["target"], list) else [row["target"]]
     return _row(
@@ -179,7 +180,8 @@ def _inspect(path: Path) -> Log:
         )
         settings += json.dumps(log["plan"].get("config") or {}, sort_keys=True)
         table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
-        name, task = log["eval"]["model"], log["eval"]["task"]
+        name = log["eval"]["model"]
+        task = log["eval"]["task"]
     except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
         raise FactsError(
             f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give "
@@ -221,8 +223,8 @@ def _inspect_row(
         sent if isinstance(sent, str) else json.dumps([[m["role"], m["content"]] for m in sent])
     )
     target = sample["target"]
-    [said, *_] = sample["output"]["choices"] or [{"message": {"content": ""}}]
-    text = said["message"]["content"]
+    choices = sample["output"]["choices"]
+    text = choices[0]["message"]["content"] if choices else ""
     if not isinstance(text, str):
         text = "".join(part.get("text", "") for part in text)
     return _row(

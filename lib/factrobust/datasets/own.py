@@ -90,7 +90,8 @@ def read_questions(path: str | Path) -> pd.DataFrame:
 
 def _names(table: pd.DataFrame) -> pd.Series:
     """The question, with its time where the fact has one."""
-    period = " (" + table["start"] + " to " + table["end"].where(table["end"] != "", "now") + ")"
+    end = table["end"].where(table["end"] != "", "now")
+    period = " (" + table["start"] + " to " + end + ")"
     return table["question"] + period.where(table["start"] != "", "")
 
 
@@ -162,7 +163,8 @@ def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
         found = re.match(r"(\d{1,2})[-/ ](\d{1,2})[-/ ]\d{4}\b", cell)
         if not found or found[1] == found[2]:
             continue
-        one, two = int(found[1]), int(found[2])
+        one = int(found[1])
+        two = int(found[2])
         kind = "day" if one > 12 else "month" if two > 12 else f"{cell!r}"
         lines.setdefault(kind, line)
     if "day" in lines and "month" in lines:

@@ -317,10 +317,10 @@ def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
         free = sorted(years - {date[:4] for date in named})
         if not named or not free:
             continue
-        told = named[0]
+        date = named[0]
         distances = [abs(2 * int(year) - first - last) for year in free]
         nearest = free[int(np.argmin(distances))]
-        other = nearest + told[4:].replace("02-29", "02-28")
-        for moment, date in zip(MOMENTS, (told, other), strict=True):
-            rows.append((fact["chain"], fact["term"], moment, date))
+        untold = nearest + date[4:].replace("02-29", "02-28")
+        for moment, year in zip(MOMENTS, (date, untold), strict=True):
+            rows.append((fact["chain"], fact["term"], moment, year))
     return pd.DataFrame(rows, columns=["chain", "term", "date", "year"])

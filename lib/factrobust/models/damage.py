@@ -44,7 +44,7 @@ def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
     if not low <= damage.dose <= high:
         ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
         raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
-    change = damage.label, partial(apply, damage=damage)
+    change = (damage.label, partial(apply, damage=damage))
     return load_model(
         name,
         dtype=dtype,

@@ -192,7 +192,10 @@ class Seq2SeqLM(CausalLM):
         for row, (_, answers) in enumerate(rows):
             pairs += [(row, ids) for ids in answers]
         if isinstance(self.body, Plain):
-            logits = [self.whole(rows[row][0], ids, len(ids) + 1)[:-1] for row, ids in pairs]
+            logits = []
+            for row, ids in pairs:
+                prompt, _ = rows[row]
+                logits.append(self.whole(prompt, ids, len(ids) + 1)[:-1])
             every = torch.cat(logits)
             return every, list(range(len(every)))
         hidden, encoded = self.body.encode([source for source, _ in rows])

@@ -53,13 +53,13 @@ class Tensor:
         with open(self.file, "rb") as file:
             file.seek(self.offset)
             for low in range(0, len(weights), CHUNK):
-                here = weights[low : low + CHUNK]
+                part = weights[low : low + CHUNK]
                 blocks = np.fromfile(
                     file,
                     dtype=np.uint8,
-                    count=round(len(here) * bytes_each),
+                    count=round(len(part) * bytes_each),
                 )
-                here[:] = dequantize(blocks[None], kind)[0]
+                part[:] = dequantize(blocks[None], kind)[0]
         processor = _processor(self.architecture, self.config)
         made = processor.process(
             weights.reshape(self.shape),

@@ -191,9 +191,11 @@ def study(
     encodes = network.config.is_encoder_decoder
 
     def answered(predicted: Any) -> dict[str, float]:
-        tokens, labels = predicted.predictions, predicted.label_ids
+        tokens = predicted.predictions
+        labels = predicted.label_ids
         if not encodes:
-            tokens, labels = tokens[:, :-1], labels[:, 1:]
+            tokens = tokens[:, :-1]
+            labels = labels[:, 1:]
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
         return {"reads": float((tokens == labels)[first].mean())}
 

@@ -54,9 +54,12 @@ def _start(file: Path, about: dict[str, Any]) -> Model:
     from factrobust.models.endpoint import EndpointModel, read_endpoint
 
     given = xllamacpp.CommonParams()
-    given.model.path, given.model_alias = os.fspath(file), {file.stem}
-    given.hostnames, given.port = ["127.0.0.1"], 0
-    given.n_ctx, given.n_parallel = CONTEXT * SLOTS, SLOTS
+    given.model.path = os.fspath(file)
+    given.model_alias = {file.stem}
+    given.hostnames = ["127.0.0.1"]
+    given.port = 0
+    given.n_ctx = CONTEXT * SLOTS
+    given.n_parallel = SLOTS
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = os.cpu_count() or 1
     given.warmup, given.verbosity = False, 0
     running = xllamacpp.Server(given)

@@ -332,8 +332,9 @@ def base_of(folder: Path) -> str | None:
     if not file.is_file():
         return None
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-        name, revision = said.get("base_model_name_or_path"), said.get("revision")
+        config = json.loads(file.read_text(encoding="utf-8"))
+        name = config.get("base_model_name_or_path")
+        revision = config.get("revision")
     except (ValueError, AttributeError) as error:
         raise ModelError(f"{file} is no JSON of an adapter; fetch it anew") from error
     if not name:

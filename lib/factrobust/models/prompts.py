@@ -104,8 +104,12 @@ def render(
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
     """The exact text sent for each question (columns question, prefix), in the model's own format
     unless one is given; errors as for `render`."""
-    name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
-    return render(name, questions["question"].tolist(), prefixes, model.chat)
+    return render(
+        prompt_format or model.prompt_format,
+        questions["question"].tolist(),
+        questions["prefix"].tolist(),
+        model.chat,
+    )
 
 
 def as_asked(
@@ -114,8 +118,11 @@ def as_asked(
     prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """The questions with model and prompt format before their columns."""
-    how = {"model": model.name, "prompt_format": prompt_format or model.prompt_format}
-    return questions.assign(**how)[[*how, *questions]].reset_index(drop=True)
+    table = questions.assign(
+        model=model.name,
+        prompt_format=prompt_format or model.prompt_format,
+    )
+    return table[["model", "prompt_format", *questions]].reset_index(drop=True)
 
 
 def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:

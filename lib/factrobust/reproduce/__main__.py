@@ -136,17 +136,27 @@ class Run:
                 cwd=str(self.path.parent),
                 env=self.environment,
             )
-            how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
-            # Saved at its end: twice a cell takes longer than many a cell once there are figures.
-            how |= {"request_save_on_cell_execute": False, "progress_bar": False}
-            how |= {"engine_name": cells.ENGINE, "show": self.show_cell}
-            node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
+            node = papermill.execute_notebook(
+                notebook,
+                failed,
+                self.parameters,
+                kernel_name="python3",
+                km=self.manager,
+                # Saved at its end: twice a cell takes longer than many a cell with figures.
+                request_save_on_cell_execute=False,
+                progress_bar=False,
+                engine_name=cells.ENGINE,
+                show=self.show_cell,
+            )
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
-            lines = [f"{self.notebook}, {_explain(error)}", *([copy] if failed.exists() else [])]
+            lines = [f"{self.notebook}, {_explain(error)}"]
+            if failed.exists():
+                lines.append(copy)
             failure = NotebookError("\n".join(lines))
             # No other profile is as well tried as the one that is committed, and may run for hours.
-            name, tried = getattr(error, "ename", None), self.mode.profile == LAPTOP
+            name = getattr(error, "ename", None)
+            tried = self.mode.profile == LAPTOP
             failure.alone = name in OF_ONE or not (tried or name is None or name in OURS)
             raise failure from error
         finally:
@@ -166,10 +176,10 @@ class Run:
         """How long it has run, in which cell it is, and what that last told of its progress."""
         elapsed = tqdm.format_interval(time.monotonic() - self.started)
         try:
-            told = (self.out / "progress.txt").read_text("utf-8").strip()
+            message = (self.out / "progress.txt").read_text("utf-8").strip()
         except FileNotFoundError:
-            told = ""
-        doing = ": ".join(filter(None, [self.cell, told])) or "starting"
+            message = ""
+        doing = ": ".join(filter(None, [self.cell, message])) or "starting"
         return f"{elapsed}  {doing}"
 
     def kill(self) -> None:
@@ -194,9 +204,9 @@ class Run:
 def at_work(runs: Sequence[Run]) -> str:
     """A line about the notebooks that are running now, and how many have ended."""
     now = [run for run in runs if run.started and not run.seconds]
-    told = [f"{Path(run.notebook).stem.partition('-')[0]} {run.progress()}" for run in now]
+    running = [f"{Path(run.notebook).stem.partition('-')[0]} {run.progress()}" for run in now]
     ended = sum(bool(run.seconds) for run in runs)
-    return f"{ended} of {len(runs)} done; {'; '.join(told)}"
+    return f"{ended} of {len(runs)} done; {'; '.join(running)}"
 
 
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
@@ -312,9 +322,10 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
         if share > 0:
             report, asked, different = _ask_again(mode, wanted, share, seed)
         try:
-            held, here = held_by_git(mode.root), present(mode.root)
-            report += differences(held, here)
-            compared = moved(held, here)
+            held = held_by_git(mode.root)
+            found = present(mode.root)
+            report += differences(held, found)
+            compared = moved(held, found)
         except NotHeldError as error:
             report.append(str(error))
             compared = "the numbers were compared with nothing"

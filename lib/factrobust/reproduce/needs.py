@@ -80,8 +80,8 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
         "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
     for part, memory, workers, hours in parts.itertuples(index=False):
-        how = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
-        lines.append(f"  {part}: {memory:.1f} GB a kernel, {how}")
+        time = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
+        lines.append(f"  {part}: {memory:.1f} GB a kernel, {time}")
     fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
     loading = read / READING / 3600
     lines.append(

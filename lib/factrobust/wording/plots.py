@@ -60,8 +60,10 @@ def similarities(table: pd.DataFrame) -> Figure:
                     color=ink,
                     **centred,
                 )
-        said = (shorten(text, 50, placeholder=" …") or "(empty)" for text in texts.values())
-        names = [f"{style.printable(text)}  {k}" for k, text in zip(texts, said, strict=True)]
+        names = []
+        for number, text in texts.items():
+            short = shorten(text, 50, placeholder=" …") or "(empty)"
+            names.append(f"{style.printable(short)}  {number}")
         axis.set_yticks(range(len(texts)), names, fontsize=7)
         axis.set_xticks(range(len(texts)), list(texts))
         mean = f"mean of {len(part)} pairs: {part['cosine'].mean():.2f}"
@@ -110,7 +112,8 @@ def by_wording(table: pd.DataFrame) -> Figure:
         at = part["relation"].map(relations.index)
         original = part["variant"] == 0
         # Multiples of the golden ratio fill an interval evenly, in a mixed order.
-        at += ((np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5) * 0.5 * ~original
+        aside = (np.arange(len(part)) * (np.sqrt(5) - 1) / 2) % 1 - 0.5
+        at += aside * 0.5 * ~original
         for shown, shape in zip((original, ~original), marks.values(), strict=True):
             axis.plot(
                 part["mean"][shown],
@@ -214,7 +217,8 @@ def within_and_between(table: pd.DataFrame) -> Figure:
     """Correctness against a predictor, a row a predictor: of relations' means at the left; at the
     right of questions without their relation's means, in bins with intervals. `table`: model,
     predictor, level ("between", "within"), x, mean, low, high, n."""
-    looks, predictors = style.looks(table["model"]), style.ordered(table["predictor"])
+    looks = style.looks(table["model"])
+    predictors = style.ordered(table["predictor"])
     fig, axes = style.grid(len(predictors), 2, style.DOUBLE, 2.4 * len(predictors))
     for row, predictor in zip(axes, predictors, strict=True):
         for axis, level in zip(row, ("between", "within"), strict=True):
@@ -253,7 +257,8 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation. `table` of
     `wording.regression.binned_correctness`. Each shaded row reaches from 0 (below) to 1; a point's
     area grows with n, and a line joins bins of at least FEW questions."""
-    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    looks = style.looks(table["model"])
+    relations = sorted(table["relation"].unique())
     y = table["relation"].map(relations.index) + 0.4 - 0.8 * table["correct"]
     table = table.assign(
         y=y,

@@ -64,11 +64,10 @@ def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float], str]:
     tokens up to that sentence's end (of all, where a model tells no texts of tokens), and what came
     first: a "text", a "newline", or the "end" of the text."""
     lead = ""
-    begun = answer.text
+    text = first_sentence(answer.text)
     if go_on:
         lead, *_ = split(answer.text, answer.prompt)
-        begun = said(answer.text, answer.prompt)
-    text = first_sentence(begun)
+        text = first_sentence(said(answer.text, answer.prompt))
     first = "text" if text else "end"
     if answer.text.lstrip(" \t").startswith("\n"):
         first = "newline"

@@ -94,18 +94,24 @@ class Study(study.Study):
         self,
         ask: Callable[..., Any],
         questions: pd.DataFrame,
-        **how: Any,
+        **options: Any,
     ) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
-            how["max_new_tokens"] = self.parameter("max_new_tokens")
-            return ask(model, questions, prompt_format=self.formats[model.name], **how)
+            return ask(
+                model,
+                questions,
+                prompt_format=self.formats[model.name],
+                max_new_tokens=self.parameter("max_new_tokens"),
+                **options,
+            )
 
         return self.concat_over_models(answers)
 
     def sets_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
-        lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
+        keys = [rows[name] for name in metrics.KEY]
+        lengths = rows["logprobs"].map(len).groupby(keys, sort=False)
         int_sim = self.encoder.similarity(sets["texts"].tolist())
         return sets.assign(tokens=lengths.agg(list).to_numpy(), int_sim=int_sim)
 
