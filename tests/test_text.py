@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import clusters, contains, exact_match, int_sim, normalise, places
+from factrobust.text import contains, exact_match, int_sim, normalise, places
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -173,25 +173,3 @@ def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
     for group, value in zip(numbers, values, strict=True):
         pairs = [cosine(a, b) for a, b in combinations(group, 2)]
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
-
-
-def test_clusters_by_hand():
-    asked: list[tuple[str, str]] = []
-
-    def same(pairs: list[tuple[str, str]]) -> list[bool]:
-        asked.extend(pairs)
-        return [pair in {("a", "b"), ("b", "c"), ("c", "d")} for pair in pairs]
-
-    # b joins a. c is like b but not like a, the first of that cluster, so it begins another. d
-    # joins c.
-    groups = [["x", "b", "X", "c"], ["a", "b", "c", "d"], ["d", "c", "b", "a"], ["", "b", " "], []]
-    found = [[0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 0], []]
-    assert clusters(groups, same) == found
-    # Pairs with the first text of each group's first cluster, then with that of the second, and so
-    # on.
-    first = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d"), ("b", "x"), ("c", "d"), ("c", "x")]
-    assert asked == [*first, ("a", "b"), ("b", "c"), ("c", "d")]
-    assert not any("" in pair for pair in asked)
-    for k in range(5):
-        assert clusters([groups[1][:k]], same) == [found[1][:k]]
-    assert clusters([["a", "a"]], lambda pairs: pytest.fail("no pair to ask")) == [[0, 0]]

@@ -78,13 +78,6 @@ def test_auc_is_the_share_of_pairs(rows: list[tuple[bool, int]]) -> None:
     assert not pairs or 0 <= found.low <= found.auc <= found.high <= 1
 
 
-def test_auc_table() -> None:
-    table = pd.DataFrame({"model": list("aabb"), "from_context": [1, 0, 1, 0], "x": [2, 1, 1, 2]})
-    found = attribution.auc_table(table, ["x"])
-    assert [*found] == [*("model", "score", "auc", "low", "high", "n_context", "n_not")]
-    assert found["auc"].tolist() == [1, 0]
-
-
 def case(parametric: str, contextual: str, one: str, two: str, placebo: str = "") -> tuple:
     slots = [(["Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
     sentence = "The capital of Kenya is Lima. The capital of Germany is Bonn"

@@ -39,7 +39,12 @@ LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 # Of answers; no embedded model has these colours.
 RIGHT = GREEN
 WRONG = ORANGE
-REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
+REFERENCE: dict[str, Any] = {
+    "color": "0.35",
+    "lw": 0.9,
+    "ls": "--",
+    "zorder": 1,
+}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
     "gemma-3-270m",
@@ -59,7 +64,10 @@ ORDER = {  # of the values of a column; others stand behind them
     "source": ("parametric", "other", "none", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "pair": ("paraphrase", "other relation", "other subject"),
-    "what": (*(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS), "of the fact"),
+    "what": (
+        *(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS),
+        "of the fact",
+    ),
     "predictor": ("popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 
@@ -242,11 +250,18 @@ def aside(k: int, n: int, step: float) -> float:
 def shares(axis: Axes, which: str = "y") -> None:
     """Let an axis show shares: from 0 to 1 with some air, ticks at quarters."""
     getattr(axis, f"set_{which}lim")(-0.03, 1.03)
-    getattr(axis, f"set_{which}ticks")([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    getattr(axis, f"set_{which}ticks")(
+        [0, 0.25, 0.5, 0.75, 1],
+        ["0", "0.25", "0.5", "0.75", "1"],
+    )
 
 
 def grid(
-    rows: int, columns: int, width: float, height: float, **options: Any
+    rows: int,
+    columns: int,
+    width: float,
+    height: float,
+    **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot,
     which would show it a second time in a notebook."""
@@ -264,4 +279,7 @@ def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
     picture = Image.open(io.BytesIO(png(fig))).convert("RGB")
     palette = picture.quantize(255, dither=Image.Dither.NONE)
     palette.save(reduced, format="png")
-    return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}
+    return reduced.getvalue(), {
+        "width": picture.width // 2,
+        "height": picture.height // 2,
+    }
