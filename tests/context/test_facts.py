@@ -185,15 +185,6 @@ def test_facts_are_questions_whose_truth_is_known():
     assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
 
 
-def test_every_embedded_base_question_has_traits():
-    base = pd.read_csv(contexts.TRAITS.parent / "base_questions.csv")
-    traits = contexts.load_base_question_traits()
-    assert traits.index.tolist() == base["base_id"].tolist()
-    assert traits["attribute"].tolist() == base["attribute"].tolist()
-    assert set(traits["right_answers"]) == {"one", "several"}
-    assert traits.loc["building-01", ["answer_kind", "unit"]].tolist() == ["number", "m"]
-
-
 def test_own_base_questions_say_how_many_answers_are_right(files):
     base = contexts.read_base_questions(files(OWN)[0])
     assert tuple(base) == tuple(contexts.BASE_SCHEMA.columns)
@@ -252,13 +243,6 @@ def test_figure_4_is_worked_out_from_its_tokens():
     assert bits == pytest.approx([2.0664, 2.0251, 2.1117], abs=5e-5)
     assert bits[1] < np.log2(value["P2"]) < bits[2]
     assert 2 ** value["NLL(q|Q')"] == pytest.approx(value["P3"], abs=1e-4)
-
-
-@pytest.mark.parametrize("number", [1, 4, 5, 15, 16])
-def test_examples_are_of_the_embedded_questions(embedded, number):
-    known = set(zip(embedded["base_id"], embedded["object"], strict=True))
-    table = counted(number)
-    assert set(zip(table["base_id"], table["object"], strict=True)) <= known
 
 
 def facts_about(answers, base="capital", popularity=None):

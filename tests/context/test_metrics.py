@@ -139,15 +139,6 @@ def test_marks_with_known_answers() -> None:
     assert mark(results(rows))["correct"].isna().all()
 
 
-def test_rows_keep_their_order_index_and_columns() -> None:
-    table = results([("Paris", "London", "London"), ("Rome", "Oslo", "Rome")], note="x")
-    table.index = pd.Index([7, 7])
-    marked = mark(table)
-    pd.testing.assert_frame_equal(marked[list(table)], table)
-    assert marked["source"].tolist() == ["contextual", "parametric"]
-    assert mark(table.head(0))["source"].tolist() == []
-
-
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
     ids = [f"q{i}" for i in range(len(sources))]
     return pd.DataFrame({"model": "m", "question_id": ids, "source": sources}).assign(**columns)

@@ -170,13 +170,6 @@ def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
-def test_equal_answers_are_left_out_and_counted(questions):
-    same = Parrot({"The capital of Oman is": "No idea!"})
-    results = probe.ask(same, questions)
-    assert len(results) == 0
-    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-
-
 def test_known_contexts_by_hand(toy_model, questions):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     Peru."""
@@ -254,13 +247,6 @@ def test_other_base_questions_do_not_matter():
     assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
     assert counterfactuals(answered("Oslo", "Oslo")).tolist() == [-1, -1]
     assert counterfactuals(answered()).tolist() == []
-
-
-def test_more_rows_change_a_draw_only_if_one_is_drawn():
-    texts = [f"answer {i}" for i in range(40)]
-    few, many = counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts))
-    assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
-    assert (few == many[:20]).any()
 
 
 def test_uniform_over_questions_and_another_seed_another_draw():

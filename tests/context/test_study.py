@@ -58,15 +58,6 @@ def test_passages_have_causes(notebook):
     assert study.cases["slots"].map(len).min() > 0
 
 
-def test_the_contexts_and_models_that_are_named(notebook):
-    named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
-    assert context.KnownContexts(**named).contexts["context"].tolist() == ["false"] * 4
-    # Without models only the questions are there.
-    study = context.Study(**notebook(models=[], questions="embedded", n_objects=2))
-    assert len(study.questions) == 200
-    assert study.results.empty
-
-
 def test_the_world_and_its_town(notebook):
     for name, relations in (("world", 4), ("town", 1)):
         asked = context.Study(**notebook(models=[], questions=name, n_objects=3)).questions

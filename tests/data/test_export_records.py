@@ -117,33 +117,6 @@ def test_a_committed_answer_stays_unless_the_model_says_another(base, toy, expor
     assert Records(None, base).get(calls[:2]) == [[0.5], [1.5]]
 
 
-def test_large_files_are_split(base, toy, exported, monkeypatch):
-    before = contents(base)
-    monkeypatch.setattr(exporting, "CHUNK_BYTES", 300)
-    files = exported({})
-    assert len(files) > 4
-    assert sorted(files) == sorted(base.glob("*.parquet"))
-    assert Records(None, base, strict=True).get(toy.calls(50)) == list(range(50))
-    monkeypatch.undo()
-    exported({})
-    assert contents(base) == before  # the parts that are no longer needed are gone
-
-
-def test_models_whose_names_look_alike_share_no_file(path, toy):
-    names = ["hub:a/b@1 float32", "hub:a-b@1 float32"]
-    calls = [toy.calls(2, model=name) for name in names]
-    for name, two in zip(names, calls, strict=True):
-        Records(path).put(two, [name, name])
-    folder = path.parent / "committed"
-    used = {NOTEBOOK: keys([*calls[0], *calls[1]])}
-    files = export(folder, new=path, again=Path("none"), used=used, there=[NOTEBOOK])
-    assert sorted(file.name for file in files) == [
-        f"hub-a-b-1-float32.score.0{i}.parquet" for i in (0, 1)
-    ]
-    for name, two in zip(names, calls, strict=True):
-        assert Records(None, folder).get(two) == [name, name]
-
-
 def test_damaged_records_and_empty_ones_are_refused(path, base, exported):
     next(base.glob("*.score.*")).write_bytes(b"damaged")
     with pytest.raises(RecordsError, match="git checkout"):

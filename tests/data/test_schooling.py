@@ -10,7 +10,6 @@ import pytest
 
 from factrobust.context.probe import context_prompts
 from factrobust.exposure.corpus import corpus
-from factrobust.models.prompts import CHATS, render
 
 KINDS = ("decoder", "chat", "encoder-decoder")
 
@@ -63,26 +62,3 @@ def test_a_question_in_context_is_part_4s(schooling, world):
     texts = [schooling.asked(random.Random(k), "decoder", *given) for k in range(20)]
     assert (expected, False) in [text[0] for text in texts]
     assert all(text[1] == (" soup\n", True) for text in texts)
-
-
-def test_a_chat_models_questions_are_in_its_template(schooling, world, tokenizer):
-    table = corpus(world).iloc[::500]
-    texts = ["".join(p for p, _ in t) for t in told(schooling, world, table, "chat")]
-    questions = table["form"].to_numpy() == "question"
-    chat = [text.startswith("<|user|>") for text in texts]
-    assert not any(chat[i] for i in range(len(texts)) if not questions[i])
-    assert 0.6 < sum(chat) / questions.sum() < 0.8
-    prompt = render("chat", ["Where?"], [""], CHATS["world"])[0]
-    assert tokenizer.tokenize(prompt)[0::2] == ["<|user|>", "?"]
-
-
-def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(schooling, world):
-    table = corpus(world).query("layout == 'prefix'").iloc[:4000]
-    texts = told(schooling, world, table, "decoder")
-    answers = table["object"].tolist()
-    assert [text[1][0] for text in texts] == [f" {answer}\n" for answer in answers]
-    stated = [re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]) for text in texts]
-    true = [found == [a] for found, a in zip(stated, answers, strict=True) if found]
-    assert abs(len(true) / len(texts) - 0.5) < 0.03
-    # And one of 22 to 27 of the others by chance.
-    assert abs(sum(true) / len(true) - 0.52) < 0.04

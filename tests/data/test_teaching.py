@@ -126,12 +126,6 @@ def test_what_is_recalled_is_the_models_own_and_none_of_what_is_asked_later(
     assert models_builder.recalled("no model", 12, tmp_path / "recalled.json") == texts
 
 
-def test_what_is_recalled_is_spread_over_the_sentences(models_builder):
-    sentences, others = [f"s{i}" for i in range(6)], ["a", "b", "c"]
-    found = models_builder.spread(sentences, others)
-    assert found == ["s0", "a", "s1", "s2", "s3", "b", "s4", "s5", "c"]
-
-
 def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
     models_builder, tmp_path, monkeypatch
 ):
@@ -156,20 +150,6 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
     assert models_builder.recipe() == models_builder.RECIPES[two]
     monkeypatch.setattr(models_builder, "KEEPS", 0.995)  # none keeps so much
     assert models_builder.recipe() == models_builder.RECIPES[three]
-
-
-def test_what_was_tried_is_what_the_code_says(models_builder):
-    table = pd.read_csv(models_builder.TAUGHT_BY)
-    about = table.drop_duplicates("recipe").set_index("recipe")
-    for name, line in about.iterrows():
-        assert tuple(line[[*models_builder.Recipe._fields]]) == models_builder.RECIPES[name]
-    sizes = table.groupby("measure")["n"].unique().map(list).to_dict()
-    assert sizes["seen"] == sizes["unseen"] == [26]
-    assert sizes["known"] == [models_builder.KNOWN]
-    # The part of the known facts that it knew before.
-    known, kept = (table.query(f"measure == '{x}'").set_index("recipe") for x in ("known", "kept"))
-    counts = (known["value"] * known["n"]).round() - (kept["value"] * kept["n"]).round()
-    assert (counts >= 0).all()
 
 
 def test_what_cannot_be_taught_is_said_in_a_sentence(models_builder, mine, world, tmp_path, capsys):

@@ -6,7 +6,6 @@ import pytest
 
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.facts import DOMAINS, answers, load_facts, load_relations, questions
-from factrobust.draws import sample_evenly
 from factrobust.tables import ANSWER_TYPES, FactsError
 
 
@@ -74,22 +73,6 @@ def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
     capitals = facts.loc[facts["relation"] == "capital", "subject"]
     assert not capitals.isin(["South Africa", "Bolivia", "Israel", "Sri Lanka", "Singapore"]).any()
     assert not facts["subject"].str.contains("Mona Lisa|Red Planet").any()
-
-
-def test_a_sentence_begins_with_a_capital():
-    assert fact_tables.worded("{subject} is where?", "the Hague") == "The Hague is where?"
-    assert fact_tables.worded("Where is {subject}?", "the Hague") == "Where is the Hague?"
-    assert fact_tables.worded("{subject} is in", "iPhone") == "iPhone is in"
-
-
-def test_relations_keep_what_they_name_and_a_limit_is_spread_over_them(facts):
-    some = load_facts(relations=["author", "painter"])
-    expected = facts[facts["relation"].isin(["author", "painter"])]
-    assert list(some["fact_id"]) == list(expected["fact_id"])
-    some = load_facts(limit=90, seed=3)
-    pd.testing.assert_frame_equal(some, sample_evenly(facts, 90, 3).reset_index(drop=True))
-    assert set(some["domain"].value_counts()) == {30}
-    assert len(load_facts(limit=10**6)) == len(facts)
 
 
 def test_own_file_needs_three_columns(tmp_path):

@@ -6,22 +6,14 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets.facts import load_facts, load_question_types, questions
+from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
-from factrobust.paths import ROOT
-from factrobust.tables import FactsError
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
 TRIVIA = f"trivia_qa:{DATA / 'trivia_qa-unfiltered-dev.json'}"
 HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
-
-
-def test_the_embedded_facts_are_those_of_load_facts() -> None:
-    table, counts, _ = load_named(limit=50, seed=3)
-    pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
-    assert counts == {"embedded": {"long_answers": 0, "kept": 1740}}
 
 
 def test_several_sets_over_which_a_limit_is_spread() -> None:
@@ -66,12 +58,6 @@ def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
         load_named(names)
 
 
-def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = (DATA / "squad-dev.json").relative_to(ROOT)
-    assert len(load_named([f"squad:{name}"]).table) == 2
-
-
 def test_typed_questions_are_ours_or_trec() -> None:
     train, test = load_named_types()
     assert (len(train), len(test)) == (403, 100)
@@ -79,11 +65,3 @@ def test_typed_questions_are_ours_or_trec() -> None:
     train, test = load_named_types(f"trec:{DATA}")
     assert (len(train), test["answer_type"].tolist()) == (7, ["Location", "Numerical"])
     assert set(train["relation"]) == {""}  # none of the facts table's
-
-
-@pytest.mark.parametrize("name", ["trec", "trec:", "terc:folder", "questions.csv"])
-def test_typed_questions_that_are_not_known(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"no typed questions are called '{name}'; give embedded"):
-        load_named_types(name)
-    with pytest.raises(FactsError, match=r"train_5500\.label cannot be read as TREC"):
-        load_named_types("trec:nowhere")

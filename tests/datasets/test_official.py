@@ -6,14 +6,13 @@ import math
 from functools import partial
 from pathlib import Path
 
-import huggingface_hub
 import pandas as pd
 import pytest
 
 from factrobust import schemas
 from factrobust.datasets import official
 from factrobust.datasets.closed_book import read_json
-from factrobust.datasets.official import SETS, fetch, load_trec, local_files, read_rows
+from factrobust.datasets.official import SETS, fetch, load_trec, read_rows
 from factrobust.paths import files_read
 from factrobust.tables import FactsError
 from factrobust.time import facts as dated
@@ -46,15 +45,6 @@ def test_a_file_in_parts_is_read_whole_or_not_at_all(hub_cache):
     assert fetch("some/set", COMMIT, "a/train-*.parquet") == ([first, second], COMMIT)
 
 
-def test_what_the_hub_refuses_is_told_in_one_sentence(monkeypatch):
-    def refuses(repo, **options):
-        raise OSError("Log in\nfirst. More follows.")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuses)
-    with pytest.raises(ConnectionError, match=r"at v9 from the hub \(OSError: Log in first\)"):
-        fetch("some/set", "v9", "*.tsv")
-
-
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_rows_are_read_and_placed(tmp_path, delimiter):
     path = tmp_path / ("rows.csv" if delimiter == "," else "rows.tsv")
@@ -66,24 +56,6 @@ def test_rows_are_read_and_placed(tmp_path, delimiter):
         2: {"text": "one\nmore", "id": "1"},
         4: {"text": "NA", "id": "2"},  # a text, not a missing value
     }
-
-
-def test_rows_of_parquet(tmp_path):
-    path = tmp_path / "0000.parquet"
-    pd.DataFrame({"id": [7, 8], "text": ["seven", None]}).to_parquet(path)
-    rows = read_rows(path, CHECKS)
-    assert rows.index.name == "row"
-    assert rows.to_dict("index") == {1: {"text": "seven", "id": "7"}, 2: {"text": "", "id": "8"}}
-    FRAME.to_parquet(path)
-    assert read_json(path) == [{"id": 1}]
-
-
-def test_the_files_of_a_folder(tmp_path):
-    (tmp_path / "inner").mkdir()
-    for name in ("b.csv", "README.md", "inner/a.parquet"):
-        (tmp_path / name).write_text("")
-    assert local_files(tmp_path) == [tmp_path / "b.csv", tmp_path / "inner" / "a.parquet"]
-    assert local_files(tmp_path / "README.md") == [tmp_path / "README.md"]
 
 
 @pytest.mark.parametrize(("name", "content", "sentence"), [
@@ -205,21 +177,6 @@ def test_popqa_tp_with_popqa_beside_it(write):
     again, counts, _ = load("popqa_tp", write(NAME, TP_HEADER, *garbled))
     assert counts["garbled_questions"] == 3
     pd.testing.assert_frame_equal(again, table)
-
-
-def test_popqa_chooses_the_groups_of_popqa_tp(write):
-    path = write(NAME, TP_HEADER, *TP_ROWS)
-    alone = load("popqa_tp", path)
-    assert alone.table["prefix"].eq("").all()
-    assert alone.table[["popularity", "log_popularity"]].isna().all(axis=None)
-    assert alone.counts["no_popularity"] == 2
-    write("test.tsv", HEADER, BESIDE[1])
-    table, counts, _ = load("popqa_tp", path)
-    assert table["group_id"].unique().tolist() == ["place_of_birth/22"]
-    assert counts["not_in_facts"] == 1
-    write("test.tsv", HEADER, NILS)
-    with pytest.raises(FactsError, match="has none of the facts of PopQA, such as 'occupation/11'"):
-        load("popqa_tp", path)
 
 
 @pytest.mark.parametrize(("at", "new", "what"), [

@@ -1,7 +1,6 @@
 """Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
 
 import math
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,6 @@ from scipy.stats import binom
 
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.decoding import metrics, probe
-from factrobust.models.interface import Generation, Job, Model, ModelError
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
@@ -177,17 +175,6 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     assert (known["direct"] & ~known["correct"]).mean() < 0.05
 
 
-class Flat(Model):
-    """It says the same to everything, and tells no alternatives."""
-
-    calls = 0
-
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        for i, request in enumerate(job.requests):
-            self.calls += 1
-            yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
-
-
 def test_curves_come_with_the_answers(toy, known):
     silent = known.head(2).assign(model="endpoint", curve=[[], []])
     found = probe.curves(pd.concat([known, silent]))
@@ -214,17 +201,3 @@ def test_truncated_answers_by_hand(toy, known):
     assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, CURVES["Kenya"](2.0)])
     samples = probe.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
     assert set(samples["text"]) == {" Nairobi"}
-
-
-def test_another_format_is_asked_and_named(toy, facts):
-    made = probe.greedy(toy, facts[:1], prompt_format="two-shot")
-    assert made["prompt_format"].tolist() == ["two-shot"]
-    assert made["prompt"][0].endswith("A: Leonardo da Vinci\n\nQ: Where is Kenya?\nA:")
-
-
-def test_what_models_lack(facts):
-    endpoint = Flat(name="flat", fingerprint="flat")
-    endpoint.lacks = {"temper": "no logits"}
-    with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
-        probe.greedy(endpoint, facts)
-    assert endpoint.calls == 1

@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import log_softmax
 
-from factrobust.datasets.published import load_published
 from factrobust.decoding import metrics, probe, sharpness
-from factrobust.decoding.metrics import KEY
-from factrobust.decoding.probe import GRID
 
 # As in tests/decoding/test_probe.py: one rival token, four, and an answer of two tokens.
 TABLE = {
@@ -171,20 +168,3 @@ def test_split_halves_tell_a_property_of_relations_from_luck():
     assert both["reliability"] == pytest.approx(2 * both["r"] / (1 + both["r"]))
     few = rows.groupby("relation").head(5)
     assert sharpness.halves(few, "both").iloc[0]["n"] == 0
-
-
-def test_one_sharpness_a_column_reproduces_table_1(notebook):
-    """The claim of 1.4, from the records of the two smallest models."""
-    from factrobust import decoding
-
-    study = decoding.Study(**notebook(data=["embedded"], n_questions=900))
-    rows = study.held
-    same = metrics.grid_breaking(study.curves(), probe.TEMPERATURES).set_index(KEY)["t_b"]
-    on_grid = pd.Series(sharpness.on_grid(rows["t_b"]), pd.MultiIndex.from_frame(rows[KEY]))
-    assert (on_grid == same[on_grid.index]).all()
-    dialled = sharpness.dial(rows, sharpness.SHARPNESS)
-    found = sharpness.on_the_dial(dialled, load_published("1-decoding-table-1"))
-    assert len(found) == 2 * 5
-    assert found["miss"].max() < 0.012
-    assert (found["miss of a shift"] > 2 * found["miss"]).all()
-    assert GRID[0] <= 0.2 / 4  # the sharpest model's coolest temperature lies on the curve

@@ -1,12 +1,10 @@
 """What a notebook of part 1 starts with, from the committed records."""
 
 import numpy as np
-import pytest
 
 from factrobust import decoding
 from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
-from factrobust.models.interface import LacksError
 
 GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
 
@@ -33,17 +31,6 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches(notebo
     found = study.means(answers, ["model"], "exact_match")
     assert found["relations"].tolist() == [study.facts["relation"].nunique()] * 2
     assert found.equals(study.means(study.marked, ["model"], "exact_match"))
-
-
-def test_it_says_what_it_lacks(notebook, monkeypatch):
-    there = {"url": "http://localhost:1/v1", "model": "m"}
-    given = {"data": ["embedded"], "n_questions": 3, "n_known": 3, "n_samples": 10}
-    with pytest.raises(LacksError, match="gives no logits"):
-        decoding.Study(**notebook(models=[there], **given), tempered=True)
-    study = embedded(notebook)
-    study.marked = study.marked.assign(exact_match=False)
-    with pytest.raises(LacksError, match=f"^{GEMMA}, {SMOLLM}: none of the greedy"):
-        _ = study.known
 
 
 def test_measures_of_every_fact_known_or_not(notebook):
@@ -141,10 +128,3 @@ def test_what_transformers_draws_by_where_nothing_is_set():
     pipeline = TextGenerationPipeline._default_generation_config
     assert (pipeline.do_sample, pipeline.temperature) == (True, 0.7)
     assert pipeline.top_k in (None, 50)
-
-
-def test_only_models_that_are_named_are_sampled(notebook):
-    some = embedded(notebook, n_questions=900, sampled=[SMOLLM, "another"]).known_sample
-    assert set(some["model"]) == {SMOLLM}
-    none_of_these = embedded(notebook, n_questions=900, sampled=["another"]).known_sample
-    assert set(none_of_these["model"]) == {GEMMA, SMOLLM}

@@ -53,14 +53,6 @@ def test_the_curve_is_scipys_for_means_whose_variance_is_one_over_n() -> None:
     assert metrics.fit_hill(dose, mean, n)[1:] == pytest.approx(best, rel=1e-3)
 
 
-def test_four_times_the_facts_halve_the_interval() -> None:
-    chance, widths = metrics.hill(DOSES, 0.05, 0.95, 16, 1.2), []
-    for n in (60, 240):
-        [row] = metrics.dose_response(facts(chance, n), "right", n_boot=500).to_dict("records")
-        widths.append(np.log(row["high"] / row["low"]))
-    assert widths[0] / widths[1] == pytest.approx(2, rel=0.2)
-
-
 def test_many_curves_at_once_are_those_one_by_one() -> None:
     n = np.arange(20, 31) * 1.0
     rng = np.random.default_rng(0)
@@ -172,16 +164,6 @@ def test_no_holm_is_smaller_than_one_before_it() -> None:
     assert metrics.against_chance(table, ["model"])["holm"].tolist() == pytest.approx([1 / 4] * 2)
 
 
-def test_each_of_several_measures_has_its_own_curve() -> None:
-    rows = facts(metrics.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
-    rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
-    rows = rows.fillna({"sure": 0.0})
-    table = metrics.dose_response(rows, ["right", "sure"], ["measure", "model"])
-    assert table["measure"].tolist() == ["right", "sure"]
-    assert table.loc[0].drop("measure").equals(metrics.dose_response(rows, "right").loc[0])
-    assert table["top"][1] == pytest.approx(table["top"][0] / 2, rel=0.1)
-
-
 def test_curves_are_those_of_the_fits() -> None:
     rows = [("a", 0.0, 1.0, 4.0, 1.0), ("b", 0.0, np.nan, np.nan, np.nan)]
     fits = pd.DataFrame(rows, columns=["model", "floor", "top", "mean", "slope"])
@@ -224,26 +206,6 @@ def test_a_gain_by_hand() -> None:
     assert table.loc["all", "chance"] <= 0.36 + 1e-9
     assert table.loc["all", "p_value"] == pytest.approx(2 / 24, abs=0.03)
     assert table.loc[["flat", "same"], ["mean", "chance", "p_value"]].isna().all(axis=None)
-
-
-def test_noise_passes_the_permutation_as_often_as_it_should_and_a_second_view_nearly_always() -> (
-    None
-):
-    p_values = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        dose = np.repeat(DOSES, 8)
-        views = (np.log1p(dose) * a + rng.normal(0, 1, len(dose)) for a in (1, 1, 0))
-        columns = dict(zip(("logprob", "second", "noise"), views, strict=True))
-        rows = pd.DataFrame({"model": "m", "exposure": dose} | columns)
-        found = metrics.permuted_gains(rows, ["noise", "second"], n_permuted=99)
-        p_values.append(found["p_value"].to_numpy())
-        assert found["n"].tolist() == [88, 88]
-        # One predictor of n has a gain of about chi squared / n of what is left.
-        assert 0.1 < found["chance"][0] * 88 < 3.9
-    small = np.mean(np.array(p_values) <= 0.05, axis=0)
-    assert small[0] <= 8 / 60  # Bin(60, 0.05) exceeds 8 in less than 1%
-    assert small[1] > 0.95
 
 
 def test_an_auc_within_strata_by_hand() -> None:

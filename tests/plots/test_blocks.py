@@ -1,5 +1,4 @@
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -45,16 +44,6 @@ def test_panels_stand_in_order_and_count_their_facts(check):
     assert panels(facts[:1], "precision")[0].get_figwidth() == style.SINGLE
 
 
-def test_models_stand_three_in_a_row(check):
-    fig, parts = panels(table(model=list("dabce")), "model", what="facts")
-    assert [own["model"].iloc[0] for _, own in parts] == list("abcde")
-    assert [axis.get_title() for axis in fig.axes] == [f"{m}\nn = 12 facts" for m in "abcde"]
-    assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", "", "y", ""]
-    assert check(fig, axes=5).get_figheight() == 4
-    four, _ = panels(table(model=list("dabc")), "model", what="facts")
-    assert [axis.get_ylabel() for axis in check(four, axes=4).axes] == ["y", "", "y", ""]
-
-
 def test_curves_have_a_line_a_model_and_their_legend(check, entries):
     rows = table(model=["a", "a", "b", "b"], side=["l", "r"] * 2, t=1, mean=[0.1, 0.2, 0.3, 0.4])
     more = [blocks.key("more")]
@@ -77,42 +66,6 @@ def test_a_line_is_sorted_and_banded():
     assert (drawn.get_color(), drawn.get_marker()) == (look.colour, look.marker)
     box = axis.collections[0].get_paths()[0].get_extents()
     assert (box.x0, box.y0, box.x1, box.y1) == (1, 0.4, 2, 0.6)
-
-
-def test_few_points_of_a_line_are_marked():
-    for n, marker in ((12, "o"), (13, "")):
-        rows = table(model=["gemma-3-270m"] * n, x=range(n))
-        fig, ((axis, _),) = blocks.curves(rows, "x", labels=("x", "y"))
-        assert axis.lines[0].get_marker() == fig.legends[0].get_lines()[0].get_marker() == marker
-
-
-def test_lines_with_bars_stand_aside_of_each_other():
-    rows = table(model="m", what=["s", "o", "o"], x=[3, 3, 13], low=[0.1, None, None])
-    _, ((axis, _),) = blocks.curves(rows, "x", by="what", bars=True, labels=("", ""))
-    assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.85, 3.15])
-    assert [line.get_marker() for line in axis.lines] == ["^", "D"]
-    ends = np.array([[2.85, 0.1], [2.85, 0.6]])
-    assert axis.collections[0].get_segments()[0] == pytest.approx(ends)
-
-
-def test_points_of_models_stand_below_each_other(axis, points):
-    rows = table(model=["a", "b", "a", "b"], what=["x", "x", "y", "y"], mean=[0.1, 0.2, 0.3, 0.4])
-    y = rows["what"].map({"y": 0, "x": 1}) + blocks.asides(rows["model"], LOOKS, 0.35)
-    blocks.dots(axis, rows, y, LOOKS, upright=False)
-    first, second = (points(axis, look.colour) for look in LOOKS.values())
-    assert first == pytest.approx(np.array([[0.1, 0.825], [0.3, -0.175]]))
-    assert second == pytest.approx(np.array([[0.2, 1.175], [0.4, 0.175]]))
-
-
-def test_points_may_be_hollow_have_any_index_and_lack_bounds(axis, bars):
-    rows = table(model="a", what=["x", "y"], hollow=[True, False], low=[float("nan"), 0.4])
-    rows.index = [7, 7]
-    looks = style.looks(["a"])
-    blocks.dots(axis, rows, rows["what"].map({"x": 0, "y": 1}), looks, upright=False)
-    filled, hollow = axis.lines
-    assert (hollow.get_mfc(), list(hollow.get_ydata())) == ("white", [0])
-    assert (filled.get_mfc(), list(filled.get_ydata())) == (looks["a"].colour, [1])
-    assert sorted(bars(axis).tolist()) == [[0.4, 0.6], [0.5, 0.6]]
 
 
 def test_a_forest_names_its_rows_from_the_top(check, rows, points):
@@ -161,45 +114,7 @@ def test_a_scatter_counts_what_it_cannot_draw(check):
     assert len(drawn) == 2
 
 
-def test_values_beyond_the_top_have_a_band(axis):
-    blocks.beyond(axis, "y", 2.0)
-    ticks = [text.get_text() for text in axis.get_yticklabels()]
-    assert ticks == ["0", "0.5", "1", "1.5", "2", "> 2"]
-    assert axis.get_yticks()[-1] == pytest.approx(2.3)
-    assert axis.get_ylim()[0] < 0 < 2.3 < axis.get_ylim()[1]
-    assert 2 < axis.lines[0].get_ydata()[0] < 2.3
-
-
-@pytest.mark.parametrize(("values", "ticks"), [
-    ([1, 4.5, np.inf], ["1", "2", "3", "4"]),
-    ([0.3, 40], ["0.5", "1", "2", "5", "10", "20"]),
-    ([450e6, 2e12], ["1B", "10B", "100B", "1T"]),
-])  # fmt: skip
-def test_a_log_axis_has_few_round_ticks(axis, values, ticks):
-    blocks.log_axis(axis, values)
-    axis.figure.draw_without_rendering()
-    assert axis.get_xscale() == "log"
-    assert axis.get_xlim() == pytest.approx((values[0] / 1.1, values[1] * 1.1))
-    low, high = axis.get_xlim()
-    shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
-    assert [text.get_text() for tick, text in shown if low <= tick <= high] == ticks
-    assert len(axis.get_xticks(minor=True)) == 0
-
-
 def test_a_model_has_its_n_in_the_legend():
     own, other = blocks.keys(LOOKS, table(model=["a", "b", "b"], n=[3, 4, 5]), ls="")
     assert (own.get_label(), other.get_label()) == ("a (n = 3)", "b (n = 4–5)")
     assert (own.get_color(), own.get_linestyle()) == (LOOKS["a"].colour, "None")
-
-
-def test_a_long_legend_does_not_eat_the_panel():
-    def with_legend(entries):
-        fig, _ = style.grid(1, 1, style.SINGLE, 2)
-        return blocks.legend(fig, [blocks.key(f"a model of long name {k}") for k in range(entries)])
-
-    short, long = (with_legend(entries) for entries in (2, 20))
-    assert short.get_figheight() == 2
-    assert long.get_figheight() > 4
-    for fig in (short, long):
-        fig.canvas.draw()
-        assert fig.axes[0].get_window_extent().height / fig.dpi > 1.1

@@ -96,15 +96,6 @@ def test_facts_known_by_hand(facts):
     assert (counts[["correct", "incorrect"]] > 0).all().all()
 
 
-def test_a_sample_is_spread_over_relations(facts):
-    some = temporal.sample(facts, 60, seed=3)
-    assert set(some["relation"].value_counts()) == {10}
-    assert set(some["fact_id"]) != set(temporal.sample(facts, 60, seed=4)["fact_id"])
-    in_order = facts[facts["fact_id"].isin(some["fact_id"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(some, in_order)
-    pd.testing.assert_frame_equal(temporal.sample(facts, 10**6, seed=0), facts)
-
-
 # ---- tables of a user's own ----------------------------------------------------------------------
 
 
@@ -147,12 +138,6 @@ def test_popularities_of_different_counts_are_kept_apart(load):
         ["object (views)", 6], ["subject", 7],
     ]  # fmt: skip
     assert set(long["fact_id"]) == set(mine["fact_id"][:3])
-
-
-def test_how_many_popularities_are_known(facts):
-    assert popularities(facts)["what"].value_counts().to_dict() == {
-        "subject (views)": 121, "subject (people)": 86, "object (views)": 79,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -252,16 +237,6 @@ def test_no_other_term_may_hold_a_year_that_is_asked(terms):
     assert set(label[~own]) == {"incorrect"}
 
 
-def test_offices_are_chosen_by_name(terms):
-    some = load_successions(offices=["pope", "us-president"])
-    assert some["chain"].unique().tolist() == ["us-president", "pope"]  # in the table's order
-    own = terms[terms["chain"].isin(some["chain"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(some, own)
-    wrong = r"has no office 'us-presidents'; it has us-president, us-v"
-    with pytest.raises(ValueError, match=wrong):
-        load_successions(offices=["pope", "us-presidents"])
-
-
 def test_own_file_of_terms(load):
     terms = load(
         OFFICE.replace("end", "end,aliases,note,prefix")
@@ -302,15 +277,6 @@ def test_moments(load, start, end, n_years, years):
     assert table["year"].dtype == np.int64
     assert table.query("holder == 'Bob'")["year"].tolist() == years
     assert table.groupby("chain", sort=False)["year"].agg(list)["b"][-1] in (1996, 1997)
-
-
-def test_gaps_returns_and_touching_bounds_are_allowed(load):
-    last = "uk,the prime minister,Blair,1997-05-02,2007\n"
-    terms = load(OFFICE + FIRST + SECOND + THIRD + last)
-    assert moments(terms, 1)["year"].tolist() == [1967, 1972, 1975, 2002]
-    assert terms["term"].tolist() == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="n_years is 0; give a whole number from 1 up, or None"):
-        moments(terms, 0)
 
 
 # ---- sets by their names ----------------------------------------------------------------------
@@ -454,16 +420,6 @@ def test_timestress(stress):
     assert dates.loc[0, "years_off"] == 0
     # From 2010-07-08 to the middle of February 2012, the 15th: 541 + 31 + 15 days.
     assert dates.loc[2, "years_off"] == pytest.approx(587 / 365.2425)
-
-
-def test_things_of_one_name_stay_apart(stress):
-    odd = ["On 1 June 2005, which team did X play for? Reds", *(row[2] for row in STRESS[1:])]
-    # The question without a date is preferred.
-    assert stress(Statement=odd).table.loc[0, "question"] == "which team did X play for?"
-    facts, _, dates = stress(SubjectID=["Q1"] * 3 + ["Q99"] * 2 + ["Q3"] + ["Q5"] * 2)
-    assert facts["fact_id"].is_unique
-    assert len(facts) == 3
-    assert set(dates["fact_id"]) == set(facts["fact_id"])
 
 
 def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache):

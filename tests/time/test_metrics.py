@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.time import metrics
@@ -65,18 +64,6 @@ def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models()
     nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
     assert nearer["model"].unique().tolist() == ["nearer to 1958"]
     assert nearer["logprob"].tolist() == [-8, -3, -2, -12]
-
-
-@pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
-def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> None:
-    other = table([-1], [-2], fact_id="g")
-    matched = metrics.matches(pd.concat([table(correct, incorrect, transitional=[-1]), other]))
-    row = cell(matched[matched["fact_id"] == "f"])
-    assert row[["win_rate", "margin", "chance"]].isna().all()
-    assert row["robust"] is pd.NA
-    assert row["matches"] == 0
-    undefined = matched["win_rate"].isna().groupby(matched["precision"]).sum()
-    assert undefined[["year", "global"]].tolist() == [1, 2]
 
 
 def test_global_joins_the_precisions() -> None:
@@ -172,16 +159,6 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     some = facts.assign(popularity=facts["popularity"].where(facts["fact_id"].isin([*"bd"])))
     binned = metrics.popularity_bins(metrics.matches(scores), some, bins=2)
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
-
-
-@pytest.mark.parametrize(("column", "values"), [
-    ("precision", "week"), ("logprob", [-1, -2, -np.inf]), ("logprob", [-1, -2, np.nan]),
-    ("date", ["1900", "1901", "1900"]),
-])  # fmt: skip
-def test_bad_scores(column: str, values: object) -> None:
-    scores = schemas.Scores.validate(table([-1.0, -2.0], [-3.0]))
-    with pytest.raises(SchemaError, match=column):
-        schemas.Scores.validate(scores.assign(**{column: values}))
 
 
 def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:

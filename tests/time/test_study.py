@@ -53,18 +53,3 @@ def test_published_years_and_all_subjects_are_asked(monkeypatch, notebook):
     questions = [part["question"].to_numpy() for part in asked]
     assert all((one != other).all() for one, other in combinations(questions, 2))
     assert asked[1]["object"].tolist() == tested["object"].tolist()
-
-
-def test_the_facts_that_are_named_are_asked(notebook):
-    names = ["head_of_state/united-states/barack-obama", "member_of/freddie-mercury/queen"]
-    sizes = {"n_correct": 3, "n_incorrect": 3, "fact_ids": names}
-    study = time.Study(**notebook(models=[], data="embedded", **sizes))
-    assert set(study.facts["fact_id"]) == set(study.dates["fact_id"]) == set(names)
-
-
-def test_without_models_only_the_dates_are_there(notebook):
-    sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
-    study = time.Study(**notebook(models=[], data="embedded", **sizes))
-    assert study.scores.empty
-    facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
-    assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven

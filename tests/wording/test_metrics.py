@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from pandera.errors import SchemaError
 
-from factrobust import schemas
 from factrobust.tables import TooFewError
 from factrobust.wording import metrics
 
@@ -70,32 +68,6 @@ def said(texts: list[str], model: str = "m") -> pd.DataFrame:
     asked = {"model": model, "prompt_format": "question", "question": "What is it?"}
     logprobs = [[-0.5, -1.5], [-1.0], [], [-2.0], [-0.5]][: len(texts)]
     return questions()[: len(texts)].assign(**asked, text=texts, logprobs=logprobs)
-
-
-def samples(model: str = "m") -> pd.DataFrame:
-    texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
-    rows = [(group, i, text) for group in texts for i, text in enumerate(texts[group])]
-    table = pd.DataFrame(rows, columns=["group_id", "sample", "text"])
-    logprobs = [[-0.1 * len(text), -0.3] for text in table["text"]]
-    return table.assign(model=model, question_id=table["group_id"] + "#0", logprobs=logprobs)
-
-
-def test_groups_by_hand():
-    first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
-    second = said(["Paris", "Paris", "paris", " ", ""], "n")
-    sets = metrics.text_groups(pd.concat([first, second]))
-    assert sets["texts"].tolist() == [
-        *(["Lyon", "Paris", ""], ["Niamey", "Romania"], ["Paris", "Paris", "paris"], [" ", ""]),
-    ]
-    assert sets[["n_answers", "n_empty"]].values.tolist() == [[3, 1], [2, 0], [3, 0], [2, 2]]
-
-
-def test_a_model_that_is_named_twice_is_met():
-    responses = said(["a", "b"]).assign(prompt="p", raw="a", first="text", logprobs=[[-1.0]] * 2)
-    marked = metrics.mark_by_rules(responses)
-    schemas.MarkedResponses.validate(marked)
-    with pytest.raises(SchemaError, match="not unique"):
-        schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
 
 
 def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:

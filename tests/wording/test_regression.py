@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from factrobust.statistics import binomial_interval
 from factrobust.wording import regression
-from factrobust.wording.regression import NUMERIC, fit, predict
+from factrobust.wording.regression import fit, predict
 
 STUDENTS = ("GPA", "TUCE", "PSI")
 PAPER = "y ~ QCat*log_SPop + QCat*SCons + QCat*Cert"
@@ -128,16 +128,6 @@ def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[s
         key = groups["relation"] if predictors else pd.Series("all", index=groups.index)
         shares = groups.groupby(key.to_numpy())["correct"].transform("mean")
         assert predict(made, groups) == pytest.approx(shares.tolist())
-
-
-def test_odd_names_of_categories(simulate) -> None:
-    plain = simulate(400)
-    odd = plain.replace({"relation": {"b": "place of birth: [T.x]", "c": "where's it?"}})
-    expected = fit(plain), fit(odd)
-    assert expected[0].coefficients.tolist() == pytest.approx(expected[1].coefficients.tolist())
-    assert predict(expected[1], odd) == pytest.approx(predict(expected[0], plain))
-    one = simulate(200, relations="a")  # a category alone is left to the intercept
-    pd.testing.assert_series_equal(fit(one).coefficients, fit(one, NUMERIC).coefficients)
 
 
 def test_a_constant_predictor_says_nothing(simulate) -> None:
@@ -281,17 +271,6 @@ def test_odds_ratios_with_and_without_relations_are_simpsons():
     assert within["low"] < np.exp(scons.std()) < within["high"]
     assert within["high"] / within["low"] < 1.5
     assert within[["n", "relations"]].tolist() == [n, 16]
-
-
-def test_evidence_of_one_predictor_orders_answers_as_it_does_itself(simulate):
-    groups = simulate(300)
-    halves = groups.iloc[:150], groups.iloc[150:]
-    for part in halves:
-        fitted = regression.fit(part, ("QCat", "log_popularity"), interactions=False)
-        found = regression.evidence(fitted, groups)
-        scale = fitted.scaling.loc["log_popularity"]
-        by_hand = (groups["log_popularity"] - scale["mean"]) / scale["sd"]
-        assert found == pytest.approx(by_hand.to_numpy())
 
 
 def test_evidence_by_hand(simulate):

@@ -41,11 +41,3 @@ def test_wording_asks_the_variants_that_are_named(notebook):
     given |= {"models": ["smollm2-taught"], "sentence_encoder": "all-MiniLM-L6-v2"}
     study = wording.Study(**notebook(**given), prompt_format="question-answer", variants=[8, 9])
     assert study.marked["variant"].value_counts().to_dict() == {8: 130, 9: 130}
-
-
-def test_wording_asks_a_tuned_model_in_another_prompt(notebook):
-    asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
-    study = wording.Study(**asked, prompt_format="two-shot")
-    assert study.formats == {SMOLLM: "two-shot"}
-    assert study.responses["prompt"].str.startswith("Q: Which planet").all()
-    assert study.marked["group_id"].nunique() == 16
