@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -124,15 +122,6 @@ def test_what_is_missing_or_unknown_is_a_line_of_usage(capsys, arguments):
     assert "usage: factrobust" in error
 
 
-@pytest.mark.parametrize("name", ["card", "flips", "ask", "answers"])
-def test_help_names_every_option(capsys, name):
-    with pytest.raises(SystemExit) as stopped:
-        command.main([name, "--help"])
-    assert stopped.value.code == 0
-    said = capsys.readouterr().out
-    assert ("--data" in said, "--fail-if" in said) == (name in ("card", "flips"), name == "flips")
-
-
 @pytest.mark.usefixtures("new_records")
 def test_flips_print_and_save_and_their_condition_is_the_status(capsys, tmp_path):
     """At 2 bits world-s loses about a quarter of what it knows."""
@@ -206,14 +195,6 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
     assert len([*(tmp_path / "out").iterdir()]) == 4
 
 
-def test_cells_as_texts():
-    assert command.as_text(pd.NA) == command.as_text(None) == command.as_text(np.nan) == ""
-    assert command.as_text(np.array([1.5, 2])) == "[1.5, 2.0]"
-    assert command.as_text([np.float32(0.5), (1, pd.NA), {"a"}]) == '[0.5, [1, null], ["a"]]'
-    assert command.as_text(np.True_) == "True"
-    assert command.as_text("NaN") == "NaN"
-
-
 def test_every_recorded_answer_is_written(tmp_path, capsys):
     command.main(["answers", "--out", str(tmp_path)])
     assert capsys.readouterr().out.count(str(tmp_path)) == 2
@@ -224,11 +205,3 @@ def test_every_recorded_answer_is_written(tmp_path, capsys):
     assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
     read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
     assert len(read) == len(table)
-
-
-def test_a_path_from_home(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "empty").mkdir()
-    status, error = ends(capsys, "card", "~/empty")
-    assert (status, error) == (2, "the folder ~/empty is empty; give one that holds a model\n")
-    assert Path(tmp_path, "empty").is_dir()

@@ -49,12 +49,6 @@ def test_a_line_says_what_pip_does_and_how_far_it_is(lines, told):
     assert install.doing(SAID[:lines], fetched=31.4, installed=2) == told
 
 
-def test_of_a_failure_the_first_error_and_what_follows_is_told():
-    said = [*SAID, "ERROR: No matching distribution found for torch==9", "and why"]
-    assert install.failure(said).splitlines() == [*said[-2:], "All that pip said: build/pip.log"]
-    assert install.failure(SAID * 9).splitlines()[0] == (SAID * 9)[-20]  # the last twenty
-
-
 @pytest.mark.parametrize("index", ["https://a.org/cu130", ""])
 def test_torch_comes_from_the_index_that_is_named_or_from_none(index, monkeypatch):
     monkeypatch.setenv("TORCH_INDEX", index)
@@ -176,11 +170,6 @@ def test_where_there_is_a_gpu_torch_comes_with_cuda(driver, monkeypatch, capsys)
         f"{start}torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX="
     )
     assert told[1] == f"{start}but torch for the CPU alone is installed, as TORCH_INDEX says"
-
-
-def test_a_driver_without_a_gpu_is_none(driver):
-    driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", 9)
-    assert install.gpus() == []
 
 
 def test_torch_that_does_not_see_the_gpu_is_told(driver, capsys):

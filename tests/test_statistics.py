@@ -54,13 +54,6 @@ def test_row_order_does_not_matter_and_the_seed_does():
     assert bootstrap_correlation(*values, groups) == bootstrap_correlation(x, y, by)
 
 
-def test_blocks_change_nothing_that_matters(monkeypatch):
-    values = RNG.normal(size=100)
-    whole = bootstrap_mean(values)
-    monkeypatch.setattr("factrobust.statistics.CELLS", 1500)
-    assert bootstrap_mean(values) == pytest.approx(whole, rel=1e-12)
-
-
 def test_degenerate_cases():
     assert bootstrap_mean([0.1] * 10) == pytest.approx((0.1, 0.1, 0.1, 10))
     nan = np.nan

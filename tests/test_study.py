@@ -1,7 +1,6 @@
 """What all studies share: parameters, provenance, estimates that draw whole clusters."""
 
 import ast
-import inspect
 import json
 
 import nbformat
@@ -121,25 +120,6 @@ def test_what_was_read_for_an_earlier_study_is_no_input(monkeypatch, tmp_path, c
     assert "data/world/facts-0.csv" in inputs[0]
     assert "data/facts.csv" not in inputs[0]
     assert "by-hand" not in capsys.readouterr().out
-
-
-def test_by_hand_a_study_says_where_figures_go(monkeypatch, capsys):
-    monkeypatch.delenv("FACTROBUST_OUT", raising=False)
-    shared.Study()
-    assert f"figures and tables go to {ROOT / 'build' / 'by-hand'}" in capsys.readouterr().out
-
-
-def test_tables_are_shown_without_row_numbers_but_with_named_rows():
-    table = pd.DataFrame({"a": [1.5]}, index=[7])
-    assert "<th>7</th>" not in shared._as_html(table)
-    assert "<th>7</th>" in shared._as_html(table.rename_axis("n"))
-    assert "<th>x</th>" in shared._as_html(table.set_axis(["x"]))
-
-
-def test_estimates_have_true_signatures():
-    for name in ("means", "statistic", "correlations", "paired", "pairwise"):
-        parameters = inspect.signature(getattr(shared.Study, name)).parameters.values()
-        assert {one.kind.name for one in parameters} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
 
 
 def test_a_row_without_a_cluster_and_a_fact_of_two_are_told():

@@ -130,12 +130,6 @@ def test_added_tokens_and_the_adapters_own_tokenizer(bases, letters, tmp_path):
             ask()
 
 
-def test_rows_of_a_head_that_were_not_saved_are_refused(bases, tmp_path):
-    adapted(bases[False], lora(("embed_tokens",)), tmp_path / "adapter", more=2)
-    with pytest.raises(ModelError, match="adds tokens, and its file lacks the head's weights"):
-        load_model(str(tmp_path / "adapter"))
-
-
 @pytest.mark.parametrize("where", ["tokenizer", "file"])
 def test_the_adapters_own_chat_template_counts(where, bases, letters, tmp_path):
     folder = tmp_path / "adapter"
@@ -150,18 +144,6 @@ def test_the_adapters_own_chat_template_counts(where, bases, letters, tmp_path):
     model, base = load_model(str(folder)), load_model(str(bases[True]))
     assert (model.prompt_format, model.chat) == ("chat", ("<user>", "<model>"))
     assert (base.prompt_format, base.chat) == ("two-shot", None)
-
-
-def test_an_adapter_with_a_template_on_a_listed_model_is_asked_by_its_own(tmp_path):
-    """Else it would be asked as the pretrained model is."""
-    folder = tmp_path / "adapter"
-    folder.mkdir()
-    said = {"base_model_name_or_path": "world-m", "peft_type": "LORA"}
-    (folder / "adapter_config.json").write_text(json.dumps(said))
-    assert find_weights(str(folder)).settings.prompt_format == "zero-shot"
-    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}!")
-    settings = find_weights(str(folder)).settings
-    assert (settings.prompt_format, settings.chat_template) == ("chat", "yes")
 
 
 @pytest.mark.parametrize("config", [

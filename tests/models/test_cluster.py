@@ -21,7 +21,6 @@ import dask.system
 import numpy as np
 import pytest
 import torch
-from distributed import KilledWorker
 
 import factrobust
 from factrobust.models import cluster
@@ -114,17 +113,6 @@ def test_every_gpu_has_a_worker_that_sees_no_other(monkeypatch):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "5,7"
 
 
-def test_gpus_are_shared_out(monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert cluster.visible(0) == []
-    eight = cluster.visible(8)
-    assert eight == [*"01234567"]
-    assert cluster.shares(eight, 8) == eight
-    assert cluster.shares(eight, 4) == ["0,1", "2,3", "4,5", "6,7"]
-    assert cluster.shares(eight, 3) == ["0,1", "2,3", "4,5"]
-    assert cluster.shares(eight[:2], 3) == ["0", "1", "0"]
-
-
 def slices_of(noted: Path) -> list[tuple[int, str]]:
     """Process and prompt of each slice that was begun."""
     file = noted / "slices"
@@ -206,18 +194,6 @@ def gate(monkeypatch):
     return passed
 
 
-def test_a_worker_may_join_late(threads, on_cluster, single, capsys):
-    started = threads(0)
-    model = on_cluster(started.scheduler_address)
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(model.generate, PROMPTS)
-        wait_until(lambda: len(started.scheduler.tasks) == len(PROMPTS))
-        started.scale(1)
-        made = run.result()
-    assert [g.text for g in made] == [g.text for g in single.generate(PROMPTS)]
-    assert f"`dask worker {started.scheduler_address} --nth" in capsys.readouterr().err
-
-
 def test_what_a_slice_refuses_reaches_the_caller_as_it_is(threads, on_cluster, single):
     long = "?" * 3000
     with pytest.raises(ModelError) as here:
@@ -251,22 +227,6 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
 def test_a_wrong_address_is_one_sentence(address):
     with pytest.raises(ModelError, match=rf"^no Dask scheduler answered at {address} within 0.2 s"):
         connect(address, 0.2)
-
-
-@pytest.mark.parametrize(("error", "sentence"), [
-    (KilledWorker("x", SimpleNamespace(address="there"), 3), "KilledWorker: .*died"),
-    (ModuleNotFoundError("No module named 'x'"), "ModuleNotFoundError: No module named 'x'"),
-])  # fmt: skip
-def test_a_cluster_that_cannot_answer_is_explained(
-    threads, on_cluster, monkeypatch, error, sentence
-):
-    def answer_slice(job: Job, **loading: Any) -> list[Any]:
-        raise error
-
-    monkeypatch.setattr(cluster, "answer_slice", answer_slice)
-    model = on_cluster(threads(1).scheduler_address)
-    with pytest.raises(ModelError, match=f"{sentence}.*: what came back before is in"):
-        model.generate(PROMPTS)
 
 
 @pytest.mark.parametrize(("size", "expected"), [

@@ -127,16 +127,6 @@ def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("no_network")
-def test_with_records_nothing_is_asked_before_it_must(records):
-    endpoint = {"url": "http://localhost:1/v1", "model": "llama", "key_env": "A_KEY_NOT_SET"}
-    loaded = load_model(endpoint, records=records)
-    assert (loaded.prompt_format, loaded.chat) == ("two-shot", ("", "<|assistant|>"))
-    assert load_model(endpoint | {"format": "chat"}, records=records).prompt_format == "chat"
-    with pytest.raises(ModelError, match="own precision, not in bfloat16"):
-        load_model(endpoint, dtype="bfloat16", records=records)
-
-
 def test_greedy_through_completions(server):
     server.answer = lambda body: with_logprobs()
     [made] = model(server).generate(["Kenya:"], max_new_tokens=7, stop=["\n"], alternatives=10)
@@ -240,14 +230,6 @@ def test_n_samples_from_servers_that_give_fewer(server, most, asked):
     server.asked.clear()
     asking.sample(["b"], temperature=1.0, n=5)  # it is remembered
     assert len(server.asked) == (1 if most == 5 else 5)
-
-
-def test_temperature_zero_is_asked_once(server):
-    """vLLM refuses several greedy answers to one request."""
-    [made] = model(server).sample(["a"], temperature=0, n=4)
-    assert texts(made) == [" yes"] * 4
-    assert len(server.asked) == 1
-    assert "n" not in server.asked[0]
 
 
 def refusing(*names: str) -> Any:
@@ -354,14 +336,6 @@ def test_a_server_that_draws_at_its_own_temperature(server):
     assert server.asked == []
     [[drawn]] = asking.sample(["a"], temperature=1.0, n=1)
     assert (drawn.text, drawn.refused) == ("Nairobi", sorted({*WIDE, "temperature"}))
-
-
-def test_a_server_that_tells_few_alternatives(server):
-    server.answer = lambda body: with_logprobs(body["logprobs"])
-    [made] = model(server, server="tgi").generate(["a"])
-    assert [len(top) for top in made.top_logprobs] == [5, 5]
-    with pytest.raises(ModelError, match="of 5 likeliest tokens a position where 10 are needed"):
-        model(server, alternatives=5).generate(["a"], alternatives=10)
 
 
 def test_a_server_that_tells_no_logprobs(server):
@@ -767,14 +741,6 @@ def test_both_shapes_give_the_same_generation(logprobs, place):
     assert (sampled.text, sampled.logprobs, sampled.tempered_logprobs) == (" Nair", [], [])
 
 
-def test_ten_alternatives_are_kept_best_first():
-    told = {str(k): -float(k) for k in range(12, 0, -1)}
-    lists = {"tokens": ["1"], "token_logprobs": [-1.0], "top_logprobs": [told]}
-    choice = only({"text": "1", "logprobs": lists})
-    [top] = choice.generation({"prompt": "p", "stop": []}, greedy=True).top_logprobs
-    assert top == [(str(k), -float(k)) for k in range(1, 11)]
-
-
 @pytest.mark.parametrize(("texts", "stop", "text", "n"), [
     ([" Nai", "robi", ".", "\n", ""], ["\n", "."], " Nairobi", 2),
     ([" Nai", "robi", ".", "\n", ""], [], " Nairobi.\n", 4),  # llama.cpp's end has no bytes
@@ -820,20 +786,6 @@ def test_tokens_that_cover_a_text(told, whole, text, n):
 def test_tokens_that_are_told_by_names(names, n):
     told = [Token(token=name, logprob=-1.0) for name in names]
     assert covering(told, "Zürich", "Zürich\nQ") == n
-
-
-def test_names_of_tokens_are_texts_where_their_bytes_are_told():
-    half = {"token": "token_id:9", "bytes": [195], "logprob": -1.0}
-    top = [
-        {"token": "token_id:5", "bytes": [90], "logprob": -1.0},
-        {"token": "<0xC3>", "logprob": -2.0},
-    ]
-    content = [{"token": "token_id:5", "bytes": [90], "logprob": -1.0, "top_logprobs": top}]
-    content += [half | {"top_logprobs": [half]}, {**half, "bytes": [188], "top_logprobs": [half]}]
-    choice = only({"message": {"content": "Zü\nQ"}, "logprobs": {"content": content}})
-    made = choice.generation({"prompt": "p", "stop": ["\n"]}, greedy=True)
-    assert (made.text, made.logprobs) == ("Zü", [-1.0] * 3)
-    assert made.top_logprobs[0] == [("Z", -1.0), ("\ufffd", -2.0)]
 
 
 def test_tokens_that_do_not_add_up_have_no_numbers():

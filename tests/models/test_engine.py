@@ -1,7 +1,7 @@
 """What both kinds of model share: batches that fit into memory, and checks."""
 
 from itertools import chain
-from threading import Barrier, Lock
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -68,18 +68,6 @@ def test_batches_run_at_once_each_with_its_share_of_threads():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
-
-
-def test_few_batches_run_one_after_the_other_with_all_threads():
-    running = Lock()
-
-    def run(items: list[int]) -> tuple[list[int], list[Any]]:
-        assert running.acquire(blocking=False)
-        running.release()
-        return items, [torch.get_num_threads()]
-
-    found = list(in_batches([0, 1, 2], [1] * 3, run, budget=1, name="m"))
-    assert [threads for _, values in found for threads in values] == [torch.get_num_threads()] * 3
 
 
 @pytest.mark.parametrize("step", ["hidden", "encode"])

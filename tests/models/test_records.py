@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from factrobust import paths
 from factrobust.models import records
-from factrobust.models.records import Call, Records, RecordsError, decode, encode, opened
+from factrobust.models.records import Call, Records, RecordsError, decode, encode
 
 
 def test_every_field_is_part_of_the_key():
@@ -71,13 +71,6 @@ def test_equal_calls_are_computed_once_and_found_ones_never(path):
         assert sorted(again.computed) == missing
 
 
-def test_batches_come_as_they_are_found_and_made(path):
-    Lengths(["ccc", "a"]).run(Records(path))
-    lengths = Lengths(PROMPTS)
-    made = list(records.ask(Records(path), lengths.calls, lengths))
-    assert made == [([0, 2, 3], [1, 1, 3]), ([4, 1, 5], [4, 2, 2])]
-
-
 def test_an_interrupted_run_keeps_what_it_had(path):
     with pytest.raises(KeyboardInterrupt):
         Lengths(PROMPTS, fail_at=1).run(Records(path))
@@ -102,14 +95,6 @@ def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
     records.tell("nobody reads this")  # where no runner made a folder
     assert not (tmp_path / "none").exists()
-
-
-def test_work_that_does_not_last_says_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "no folder"))  # work goes on all the same
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    with records.progress_bar("quick work", 10) as advance:
-        advance(10)
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_runner_learns_which_calls_were_used(path, toy, tmp_path, monkeypatch):
@@ -178,13 +163,6 @@ def test_processes_share_a_store(path, toy):
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert Records(path).get(calls) == list(range(80))
-
-
-def test_waiting_for_another_process_ends(path, toy, monkeypatch):
-    monkeypatch.setattr(records, "BUSY_SECONDS", 0.1)
-    store = toy.filled(path, 1)
-    with opened(path), pytest.raises(RecordsError, match=r"locked\): what was committed stays"):
-        store.put(toy.calls(2), [1, 1])
 
 
 KILLED = """

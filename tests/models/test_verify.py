@@ -8,9 +8,8 @@ import pytest
 import torch
 import transformers as hf
 
-from factrobust.models.engine import Body, Plain
+from factrobust.models.engine import Plain
 from factrobust.models.interface import ModelError
-from factrobust.models.verify import LENGTH, lengths_of
 
 SMALL = {
     "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
@@ -159,13 +158,6 @@ def test_a_window_that_is_understood_costs_one_check(lettered, ids, watch, capsy
     assert capsys.readouterr().err == ""
 
 
-def test_lengths_are_what_is_no_size():
-    config = hf.Gemma3TextConfig(sliding_window=512, head_dim=256, max_position_embeddings=32768)
-    found = {n for n in lengths_of(config) if n > LENGTH}
-    assert found == {512, 32768, 256}  # the last as query_pre_attn_scalar
-    assert {40, 200} <= lengths_of(phi3(40).config)
-
-
 def test_a_network_that_looks_ahead_is_refused(lettered):
     network = hf.BertLMHeadModel(hf.BertConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -200,23 +192,6 @@ def test_logits_that_are_not_the_heads_are_the_networks_own(kind, lettered, tiny
     assert np.abs(halved - before).max() > 0.1
     if kind == "decoder":
         np.testing.assert_allclose(halved, alone(network, ids("whome"), 3), atol=2e-5)
-
-
-def test_in_bfloat16_the_numbers_of_a_plain_row_are_float32(lettered, ids):
-    """The network's own logits would be multiples of 1/8 or more."""
-    torch.manual_seed(0)
-    model = lettered(gpt_neo(9).to(torch.bfloat16))
-    assert way(model) == "plain"
-    [g] = model.generate(["the few"], max_new_tokens=1)
-    values = [p for _, p in g.top_logprobs[0]]
-    apart = np.array(values[0]) - values[1:]
-    assert np.abs(apart * 64 - np.round(apart * 64)).max() > 0.01
-
-
-def test_body_refuses_what_masks_cannot_steer():
-    """And the model is then asked plainly."""
-    with pytest.raises(ModelError, match="BloomForCausalLM has no position ids"):
-        Body(KINDS["bloom"][1]())
 
 
 # -- numbers that are none -------------------------------------------------------------------------

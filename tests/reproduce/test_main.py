@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -19,8 +18,7 @@ from jupyter_client.channels import HBChannel
 from factrobust.models.cluster import connect
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Records, key_of
-from factrobust.reproduce.__main__ import Run, main
-from factrobust.reproduce.profiles import Mode
+from factrobust.reproduce.__main__ import main
 
 SCALED = "import toyscale\nfrom toysave import save"
 SAVE_SCALED = "save('scaled.csv', f'x\\n{toyscale.SCALE}\\n')\nprint(toyscale.SCALE)"
@@ -133,16 +131,6 @@ def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):
     assert "1.ipynb is not a Jupyter notebook" in error
 
 
-def test_a_notebook_edited_while_it_runs_is_not_overwritten(root, write, run):
-    edit = "from pathlib import Path\np = Path('1.ipynb')\np.write_text(p.read_text().replace('# A', '# My'))"
-    path = write("1.ipynb", PLAIN, edit)
-    status, _, error = run()
-    assert status == 1
-    assert "was edited while it ran" in error
-    assert "# My notebook" in path.read_text()
-    assert not (root / "figures").exists()
-
-
 def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, write, run):
     (root / "profiles/tiny.yaml").write_text("defaults:\n  n: 3\n")
     variables = [f"FACTROBUST_{name}" for name in ("NOTEBOOK", "RECORDS", "OUT")]
@@ -161,44 +149,6 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, wr
     assert run("--ask", "0")[0] == 0
     assert "Whose findings" not in (root / "notebooks/1.ipynb").read_text()
     assert "1 notebooks/1.ipynb replay " in (root / "notebooks/1.ipynb").read_text()
-
-
-def test_progress_is_shown_while_a_notebook_runs(root, write, run, monkeypatch):
-    """The notebook goes on when its line was seen: nothing here depends on how fast a machine
-    is."""
-    module = sys.modules[main.__module__]
-    seen = root / "seen"
-    lines = []
-
-    def shown(line, **options):
-        lines.append(line)
-        if "2 of 9" in line:
-            seen.touch()
-
-    monkeypatch.setattr(module, "print", shown, raising=False)
-    monkeypatch.setattr(module, "SHOW_SECONDS", 0.05)
-    tell = "import os, time\nfrom pathlib import Path\nfile = Path(os.environ['FACTROBUST_OUT'], 'progress.txt')"
-    wait = "while not Path('../seen').exists(): time.sleep(0.01)"
-    write("1.ipynb", f"{tell}\nfile.write_text('sample: 2 of 9, 01:00 left')\n{wait}", "1 + 1")
-    assert run()[0] == 0
-    [line] = [line for line in lines if "2 of 9" in line][:1]
-    told = r" +0 of 1 done; 1 \d\d:\d\d  cell 2 of 3, A notebook: sample: 2 of 9, 01:00 left"
-    assert re.fullmatch(told, line)
-
-
-def test_a_line_always_says_what_is_done(root, write):
-    """From its start on, and no longer what an earlier cell told."""
-    write("1.ipynb", PLAIN)
-    mode = Mode(root)
-    run = Run(mode, "notebooks/1.ipynb", {})
-    run.started = time.monotonic()
-    assert run.progress().endswith("starting")
-    run.out.mkdir(parents=True)
-    run.show_cell("cell 2 of 4, The dose")
-    (run.out / "progress.txt").write_text("gemma generate: 1 of 2\n")
-    assert run.progress().endswith("cell 2 of 4, The dose: gemma generate: 1 of 2")
-    run.show_cell("cell 3 of 4, The dose")
-    assert run.progress().endswith("cell 3 of 4, The dose")
 
 
 def test_bad_requests(root, write, run):

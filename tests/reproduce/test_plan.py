@@ -59,34 +59,6 @@ def test_calls_grow_with_the_number_that_is_new_and_with_dates(planned):
     assert every["1.1", "small", "generate"] == pytest.approx(10 * (8.83 + 2 * 27.8) / 5)
 
 
-def test_a_new_model_gets_the_mean_and_an_endpoint_what_it_can_answer(planned):
-    endpoint = "{url: http://localhost:8000/v1, model: llama}"
-    llama = "http://localhost:8000/v1 llama"
-    assert planned(f"{{models: [large, org/new, {endpoint}]}}") == {
-        ("1.1", "large", "generate"): 30, ("1.1", "org/new", "generate"): 20,
-        ("1.1", llama, "generate"): 20, ("1.2", llama, "sample"): 3,
-        ("1.1", "judge", "generate"): 4,  # not one of the notebook's `models`
-        ("1.2", "org/new", "sample"): 3, ("1.2", "org/new", "temper"): 1,
-    }  # fmt: skip
-
-
-def test_further_models_that_a_profile_leaves_out_are_not_counted(planned):
-    asked = {("1.1", "small"), ("1.1", "large"), ("1.2", "small")}
-    assert {key[:2] for key in planned("{further: []}")} == asked
-    assert {key[:2] for key in planned("{further: [judge]}")} == asked | {("1.1", "judge")}
-
-
-def test_a_part_that_needs_token_ids_asks_no_endpoint():
-    rows = LAPTOP_CALLS.assign(part="4-part", notebook="notebooks/4-part/4.2-a.ipynb")
-    endpoint = {"url": "http://localhost:8000/v1", "model": "llama"}
-    assert plan._asked(rows, ["small"], endpoint).empty
-
-
-def test_the_world_has_four_base_questions():
-    assert plan._size({"n_objects": 100, "questions": "world"}, "n_objects") == 4
-    assert plan._size({"n_objects": 4, "questions": "embedded"}, "n_objects") == 4
-
-
 SETTINGS = Settings(
     model="m", dtype="bfloat16", device_map="auto", tokens_per_batch=60, prompt_format="two-shot",
     chat_template="no", architecture="decoder", parameters=1000, layers=2, key_value_heads=1,

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.tables import TooFewError
 from factrobust.wording import metrics
 
 
@@ -70,10 +69,6 @@ def said(texts: list[str], model: str = "m") -> pd.DataFrame:
     return questions()[: len(texts)].assign(**asked, text=texts, logprobs=logprobs)
 
 
-def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    return metrics.text_groups(metrics.control_groups(table, seed))
-
-
 def test_log_p_of_an_answer_is_the_sum_over_its_tokens():
     sums = metrics.sums_of_logprobs(pd.Series([[-0.5, -1.5], [-2.0], []]))
     assert sums.tolist()[:2] == [-2.0, -2.0]
@@ -101,31 +96,6 @@ def test_what_a_measure_tells_beside_the_person():
     assert found["person"] == pytest.approx(-0.6 / np.sqrt(0.4 * 1))
     assert found["given"] == pytest.approx(1)
     assert found["n"] == 4
-
-
-def test_controls_are_answers_to_other_questions_in_the_same_wording():
-    cells = [(i, v) for i in range(5) for v in range(4) if (i, v) != (2, 3)]
-    rows = [(f"q{i}", v, "r", f"{i}.{v}", [-1.0]) for i, v in cells]
-    rows += [("alone", 0, "s", "x", [-1.0])]
-    names = ["group_id", "variant", "relation", "text", "logprobs"]
-    table = pd.DataFrame(rows, columns=names).assign(model="m")
-    found = controls(table).set_index("group_id")["texts"]
-    assert sorted(found.index) == ["q0", "q1", "q2", "q3", "q4"]
-    for group, texts in found.items():
-        asked, variants = zip(*(text.split(".") for text in texts), strict=True)
-        assert str(group)[1:] not in asked
-        assert len(set(asked)) == len(asked)
-        assert len(set(variants)) == len(variants)
-    assert sorted(text for texts in found for text in texts) == sorted(table["text"][:-1])
-    with pytest.raises(TooFewError, match="ask about more facts"):
-        controls(table[-1:])
-    other = controls(table.sample(frac=1, random_state=0)).set_index("group_id")
-    assert all(sorted(other["texts"][name]) == sorted(texts) for name, texts in found.items())
-    again = controls(table, seed=1).set_index("group_id")["texts"]
-    assert any(sorted(again[name]) != sorted(texts) for name, texts in found.items())
-    # Two questions only: each has the other's answers.
-    pair = controls(table[table["group_id"].isin(["q0", "q1"])])
-    assert pair.set_index("group_id")["texts"]["q0"] == ["1.0", "1.1", "1.2", "1.3"]
 
 
 def test_equal_pairs_by_hand():

@@ -161,12 +161,3 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     variance = (a * (1 - a) + max(sums)) / (m * n)
     half = TWO_SIDED * np.sqrt(variance) / (a * (1 - a))
     return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
-
-
-def auc_table(
-    table: pd.DataFrame, scores: Sequence[str] = tuple(SCORES), outcome: str = OUTCOME
-) -> pd.DataFrame:
-    """`auc` of the columns `scores`, a row a model and score."""
-    models = table.groupby("model", sort=False)
-    rows = [(m, name, *auc(part[outcome], part[name])) for m, part in models for name in scores]
-    return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])

@@ -14,9 +14,8 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from factrobust import draws
 from factrobust.statistics import Array, correlations, exact_table
-from factrobust.tables import TooFewError, stacked
+from factrobust.tables import stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 
 KEY = ["model", "group_id"]
@@ -164,28 +163,6 @@ def text_groups(rows: pd.DataFrame) -> pd.DataFrame:
     table = groups.agg(texts=("text", list), logprob=("logprob", "mean")).reset_index()
     empty = [sum(not text.strip() for text in texts) for texts in table["texts"]]
     return table.assign(n_answers=table["texts"].map(len).astype(int), n_empty=empty)
-
-
-def control_groups(responses: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """For each model and question as many answers as it has, each to another question of its
-    relation.
-
-    They share the form of its answers, but not what these say. The questions of a relation stand in
-    a seeded circle, and wording v takes the answer of the question v + 1 further: every answer is
-    taken once. Relations of one question are left out; TooFewError if no other is left.
-    """
-    relations = responses.drop_duplicates("group_id").set_index("group_id")["relation"]
-    names = relations.index.to_series()
-    place = draws.ranks(names, relations, seed)
-    size = names.groupby(relations).transform("size")
-    at = dict(zip(zip(relations, place, strict=True), names, strict=True))
-    rows = responses[responses["group_id"].map(size) > 1]
-    if rows.empty:
-        raise TooFewError("No relation has two questions: ask about more facts (n_facts).")
-    n, here = rows["group_id"].map(size), rows["group_id"].map(place)
-    before = (here - 1 - rows["variant"] % (n - 1)) % n
-    taken = [at[key] for key in zip(rows["relation"], before, strict=True)]
-    return rows.assign(group_id=pd.Series(taken, rows.index, dtype="str"))
 
 
 def mean_logprobs(logprobs: Sequence[Sequence[float]] | pd.Series) -> Array:

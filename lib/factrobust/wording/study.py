@@ -141,8 +141,3 @@ class Study(study.Study):
         cert = self.sample_sets[[*metrics.KEY, "int_sim"]]
         cert = cert.rename(columns={"int_sim": "cert"}).assign(cert=cert["int_sim"].clip(0, 1))
         return self.signs.merge(cert, on=metrics.KEY, validate="1:1")
-
-    @cached_property
-    def control_sets(self) -> pd.DataFrame:
-        """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
-        return self.sets_of(metrics.control_groups(self.responses, self.parameter("seed")))
