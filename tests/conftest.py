@@ -156,7 +156,13 @@ def base(path, toy):
     both = [*toy.calls(30, operation="generate"), *toy.calls(5)]
     used = {NOTEBOOK: set(map(key_of, toy.calls(50))), OTHER: set(map(key_of, both))}
     folder = path.parent / "committed"
-    export(folder, new=path, again=path.with_name("again.sqlite"), used=used, there=[*used])
+    export(
+        folder,
+        new=path,
+        again=path.with_name("again.sqlite"),
+        used=used,
+        there=[*used],
+    )
     return folder
 
 
@@ -198,7 +204,12 @@ def intervals():
     def made(n=40, **keys):
         table = pd.MultiIndex.from_product(keys.values(), names=keys.keys()).to_frame(index=False)
         mean = np.linspace(0.1, 0.9, len(table))
-        return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.08, n=n)
+        return table.assign(
+            mean=mean,
+            low=mean - 0.05,
+            high=mean + 0.08,
+            n=n,
+        )
 
     return made
 

@@ -83,7 +83,8 @@ def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, opti
             return faulty.Reply({"choices": choices})
 
         server.answer = answer
-        name, out = f"{server.url} llama", str(tmp_path / "out")
+        name = f"{server.url} llama"
+        out = str(tmp_path / "out")
         data = str(tmp_path / "mine.csv")
         command.main(["card", name, "--data", data, "--out", out, *option])
     of_all = "" if option else " of 6"
@@ -134,9 +135,11 @@ def test_flips_print_and_save_and_their_condition_is_the_status(capsys, tmp_path
     assert "No: lost>0.05 is true of world-s~round2" in out
     assert "Yes: lost>0.9 is true of none" in out
     one, other = (tmp_path / "flips").iterdir()
-    assert {path.name for path in one.iterdir()} == {path.name for path in other.iterdir()} >= {
-        "index.html", "flips.json", "junit.xml", "lost.csv"
-    }  # fmt: skip
+    assert (
+        {path.name for path in one.iterdir()}
+        == {path.name for path in other.iterdir()}
+        >= {"index.html", "flips.json", "junit.xml", "lost.csv"}
+    )
 
 
 @pytest.mark.usefixtures("new_records")
@@ -162,9 +165,17 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
     (tmp_path / "mine.csv").write_text(QUESTIONS)
     with faulty.faulty_server() as server:
         words = [
-            sys.executable, "-c", STOPPED, str(tmp_path / "records.sqlite"), "card",
-            f"{server.url} llama", "--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out"),
-        ]  # fmt: skip
+            sys.executable,
+            "-c",
+            STOPPED,
+            str(tmp_path / "records.sqlite"),
+            "card",
+            f"{server.url} llama",
+            "--data",
+            str(tmp_path / "mine.csv"),
+            "--out",
+            str(tmp_path / "out"),
+        ]
         paths = os.pathsep.join([str(ROOT / "lib"), str(ROOT / "data")])
         options = {"env": os.environ | {"FACTROBUST_RECORDS": "fresh", "PYTHONPATH": paths}}
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

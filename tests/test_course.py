@@ -33,7 +33,9 @@ def module(name):
     return sys.modules[name]
 
 
-course, teaching, build = module("course"), module("teaching"), module("build")
+course = module("course")
+teaching = module("teaching")
+build = module("build")
 EXERCISES = course.exercises()
 
 
@@ -51,8 +53,11 @@ def test_the_exercises_of_four_weeks():
     assert {number[0] for number in EXERCISES} == {*build.WEEKS}
     kinds = [exercise.kind for exercise in EXERCISES.values()]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "implement": 12, "predict": 5, "find the flaw": 3, "design": 2,
-    }  # fmt: skip
+        "implement": 12,
+        "predict": 5,
+        "find the flaw": 3,
+        "design": 2,
+    }
 
 
 OF_THE_WORLD = ("4.3", "4.4")
@@ -89,7 +94,8 @@ def test_the_notebooks_are_made_of_the_exercises(week):
     processor."""
     for solved in (False, True):
         path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
-        made, held = build.notebook(week, solved=solved), nbformat.read(path, as_version=4)
+        made = build.notebook(week, solved=solved)
+        held = nbformat.read(path, as_version=4)
         assert [cell.source for cell in made.cells] == [cell.source for cell in held.cells], path
         if not solved:
             assert all(not cell.get("outputs") for cell in held.cells)
@@ -246,4 +252,10 @@ def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
     for column in tables[name].select_dtypes(float):
         if f"{column}_held" in both:
             ends = both[[column, f"{column}_held"]].replace(np.inf, 99).to_numpy(float)
-            assert np.allclose(ends[:, 0], ends[:, 1], rtol=1e-4, atol=1e-3, equal_nan=True), column
+            assert np.allclose(
+                ends[:, 0],
+                ends[:, 1],
+                rtol=1e-4,
+                atol=1e-3,
+                equal_nan=True,
+            ), column

@@ -63,9 +63,12 @@ def project(tmp_path, monkeypatch):
     network."""
     monkeypatch.chdir(tmp_path)
     for name, value in {
-        "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ".", "PIP_CONFIG_FILE": os.devnull,
-        "PIP_CONSTRAINT": "", "PIP_NO_CACHE_DIR": "1",
-    }.items():  # fmt: skip
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": ".",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_CONSTRAINT": "",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as file:
         about = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"

@@ -60,7 +60,11 @@ def make(folder, *words, **variables):
     names |= {name for takes in TAKES.values() for name in takes}
     outside = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
-        ["make", *words], cwd=folder, env=outside | variables, capture_output=True, text=True
+        ["make", *words],
+        cwd=folder,
+        env=outside | variables,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -78,7 +82,8 @@ def test_a_value_reaches_the_program_as_it_was_written(folder, target, text):
     for given in ([f"{name}={value}" for name, value in values.items()], []):
         (folder / "noted").unlink(missing_ok=True)
         done = make(folder, target, *given, **({} if given else values))
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert done.stderr == ""
         assert not (folder / "made").exists()
         words = [word for program in noted(folder) for word in program if word]
         for name in values:
@@ -95,7 +100,8 @@ def test_what_sets_up_an_environment_is_text_too(folder, text):
     assert not (folder / ".venv" / ".ready").exists()
     recorder = ".venv/bin/python"
     done = make(folder, "env", f"PYTHON={recorder}", f"TORCH_INDEX={text}")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr == ""
     assert noted(folder)[-1] == ["install.py", ".venv", "models", None, text]
     assert not (folder / "made").exists()
 
@@ -142,12 +148,15 @@ def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder):
     (folder / ".venv" / ".torch-index").write_text("https://a.org/cu130\n")
     recorder = f"PYTHON={folder}/.venv/bin/python"
     for given, runs in (
-        ([], 0), (["TORCH_INDEX=https://a.org/cu130"], 0), (["TORCH_INDEX=https://a.org/cpu"], 2),
+        ([], 0),
+        (["TORCH_INDEX=https://a.org/cu130"], 0),
+        (["TORCH_INDEX=https://a.org/cpu"], 2),
         (["TORCH_INDEX="], 2),
-    ):  # fmt: skip
+    ):
         (folder / "noted").unlink(missing_ok=True)
         done = make(folder, "env", recorder, *given)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert done.stderr == ""
         assert len(noted(folder)) == runs, given  # which Python it is, and install.py
 
 

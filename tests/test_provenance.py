@@ -26,7 +26,12 @@ DATA = pd.DataFrame({"temperature": [0.2, 2.0], "accuracy": [1 / 3, np.nan], "n"
 def git(root: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
     command = ["git", "-C", str(root), *who, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
 def notebook(code: str, output: str = "") -> str:
@@ -74,7 +79,9 @@ def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
     paths.noted(root / "data" / "facts.csv")
     packed = SimpleNamespace(
-        name="packed", fingerprint="sha256:11 float32", stored_as="4-bit (Q4_1)"
+        name="packed",
+        fingerprint="sha256:11 float32",
+        stored_as="4-bit (Q4_1)",
     )
     files = save(models=[toy, packed, "endpoint"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]

@@ -15,11 +15,17 @@ from factrobust.models.records import RecordsError
 from factrobust.paths import ROOT
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
 def embedded(notebook, **parameters):
-    given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
+    given = {
+        "data": ["embedded"],
+        "n_questions": 30,
+        "n_known": 3,
+        "n_samples": 10,
+    }
     return decoding.Study(**notebook(**given | parameters))
 
 
@@ -39,7 +45,13 @@ def test_a_study_names_the_parameter_that_it_lacks(notebook):
     with pytest.raises(ValueError, match=r"^time\.Study was made without n_fine.*n_fine=\.\.\."):
         _ = study.as_published
     with pytest.raises(TypeError, match="n_fact"):
-        time.Study(**notebook(models=[], data="embedded", n_fact=7))
+        time.Study(
+            **notebook(
+                models=[],
+                data="embedded",
+                n_fact=7,
+            )
+        )
 
 
 def argument_names(notebook):

@@ -37,27 +37,50 @@ def sources(temporal_builder, tmp_path, monkeypatch):
     return add
 
 
-@pytest.mark.parametrize(("name", "text", "message"), [
-    ("employer", "Bob,Acme,,2001,2009\n", "employer,Bob,Acme: no second date"),
-    ("checks", "employer,Bob,Acme,2001,2009\n", "employer,Bob,Acme: no such fact"),
-    ("checks", CHECK, r"checks\.csv, line 3: .* is already in line 2"),
-    ("checks", "employer,Bob,Acme,2001,2009-02-30\n", r"checks\.csv, line 3: the end '2009-02-30'"),
-    ("employer", ROW, r"employer\.csv, line 3: .* is already in line 2"),
-    ("employer", "Ann,Acme,,2011,2019\n", r"employer\.csv, line 3: .* is already in line 2"),
-    ("employer", "Bob,Acme,,2009,2001\n", r"employer\.csv, line 3: the period from 2009 to 2001 ends"),
-    ("employer", "Bob,Acme,,1949,2001\n", r"line 3: the fact does not lie within 1950-2020"),
-    ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
-    ("employer", "Bob,Acme,,2001-12-09,2003-12-09\n", "line 3: the fact lasts two years or less"),
-    ("employer", "Acme,Ann,bob|acme,2001,2009\n", "line 3: the fact has its answer in its question"),
-    ("wikidata", "Bob,Q2\n", r"wikidata\.csv, line 3: no fact names 'Bob'"),
-    ("wikidata", "Acme,76\n", "line 3: the id '76' is no id of Wikidata"),
-    ("wikidata", "Acme,Q1\n", "line 3: id 'Q1' is already in line 2"),
-    ("wikidata", "ann,Q2\n", "line 3: name 'ann' is already in line 2"),
-    ("pantheon", "Bob,Bob,1970,WRITER,9\n", r"pantheon\.csv, line 3: no fact names 'Bob'"),
-    ("pantheon", "Acme,Acme,1910,WRITER,9\n", "line 3: 'Acme' was 91 years old when the first fact"),
-    ("pantheon", "Acme,Acme,1987,WRITER,9\n", "line 3: 'Acme' was 14 years old"),
-    ("pantheon", "ann,Ann C.,1970,WRITER,9\n", r"line 3: name 'ann' is already in line 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("employer", "Bob,Acme,,2001,2009\n", "employer,Bob,Acme: no second date"),
+        ("checks", "employer,Bob,Acme,2001,2009\n", "employer,Bob,Acme: no such fact"),
+        ("checks", CHECK, r"checks\.csv, line 3: .* is already in line 2"),
+        (
+            "checks",
+            "employer,Bob,Acme,2001,2009-02-30\n",
+            r"checks\.csv, line 3: the end '2009-02-30'",
+        ),
+        ("employer", ROW, r"employer\.csv, line 3: .* is already in line 2"),
+        ("employer", "Ann,Acme,,2011,2019\n", r"employer\.csv, line 3: .* is already in line 2"),
+        (
+            "employer",
+            "Bob,Acme,,2009,2001\n",
+            r"employer\.csv, line 3: the period from 2009 to 2001 ends",
+        ),
+        ("employer", "Bob,Acme,,1949,2001\n", r"line 3: the fact does not lie within 1950-2020"),
+        ("employer", "Bob,Acme,,2001,2021-01\n", r"line 3: the fact does not lie within 1950-2020"),
+        (
+            "employer",
+            "Bob,Acme,,2001-12-09,2003-12-09\n",
+            "line 3: the fact lasts two years or less",
+        ),
+        (
+            "employer",
+            "Acme,Ann,bob|acme,2001,2009\n",
+            "line 3: the fact has its answer in its question",
+        ),
+        ("wikidata", "Bob,Q2\n", r"wikidata\.csv, line 3: no fact names 'Bob'"),
+        ("wikidata", "Acme,76\n", "line 3: the id '76' is no id of Wikidata"),
+        ("wikidata", "Acme,Q1\n", "line 3: id 'Q1' is already in line 2"),
+        ("wikidata", "ann,Q2\n", "line 3: name 'ann' is already in line 2"),
+        ("pantheon", "Bob,Bob,1970,WRITER,9\n", r"pantheon\.csv, line 3: no fact names 'Bob'"),
+        (
+            "pantheon",
+            "Acme,Acme,1910,WRITER,9\n",
+            "line 3: 'Acme' was 91 years old when the first fact",
+        ),
+        ("pantheon", "Acme,Acme,1987,WRITER,9\n", "line 3: 'Acme' was 14 years old"),
+        ("pantheon", "ann,Ann C.,1970,WRITER,9\n", r"line 3: name 'ann' is already in line 2"),
+    ],
+)
 def test_bad_sources_stop_the_build(temporal_builder, sources, name, text, message):
     with pytest.raises(FactsError, match=message):
         temporal_builder.build(sources(name, text))
@@ -79,10 +102,16 @@ def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
     assert len(checks) == len(facts)  # every fact was typed twice
 
 
-@pytest.mark.parametrize(("start", "end", "agrees"), [
-    ("2001-07-01", "2009-05", True), ("2001", "2009-05-02", True), ("2002", "2009-05-02", False),
-    ("2001", "2009-05-03", False), ("2001", "2009-06", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "end", "agrees"),
+    [
+        ("2001-07-01", "2009-05", True),
+        ("2001", "2009-05-02", True),
+        ("2002", "2009-05-02", False),
+        ("2001", "2009-05-03", False),
+        ("2001", "2009-06", False),
+    ],
+)
 def test_dates_agree_at_the_coarser_precision(temporal_builder, sources, start, end, agrees):
     folder = sources("employer", "Bob,Acme,,2001,2009-05-02\n")
     sources("checks", f"employer,Bob,Acme,{start},{end}\n")

@@ -25,10 +25,12 @@ def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):
 def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(models_builder):
     world = load_world()
     tokenizer = models_builder.g.tokenizer_of(world, TEXTS)
-    plan, told = models_builder.PLANS["world-m-chat"], {"world": corpus(world)}
+    plan = models_builder.PLANS["world-m-chat"]
+    told = {"world": corpus(world)}
     [course] = models_builder.courses(plan, world, told, tokenizer, (1e-3, 3e-3))
     texts = [tokenizer.decode(row["input_ids"]) for row in course.data[:50]]
-    assert (course.name, course.rate) == ("tuning", 1e-3)
+    assert course.name == "tuning"
+    assert course.rate == 1e-3
     assert sum(text.count("<|user|>") for text in texts) > 100
     own = {name.split()[-1] for name in world.facts.query("exposure == 0")["subject"]}
     told = {name.split()[-1] for name in world.facts.query("exposure > 0")["subject"]}

@@ -26,7 +26,8 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
     forms = [re.escape(text).replace(r"\{subject\}", name) for text in held]
     found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
     assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
+    rng = random.Random(1)
+    known = [*schooling.relations(world).values()]
     texts = told(schooling, world, corpus(world).iloc[::20], kind)
     texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(3000)]
     assert not any(found.search("".join(piece for piece, _ in text)) for text in texts)
@@ -34,7 +35,8 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(schooling, world, kind):
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
+    rng = random.Random(1)
+    known = [*schooling.relations(world).values()]
     own = {name.split()[-1] for name in world.facts["subject"]}
     texts = [schooling.context(rng, known, kind) for _ in range(500)]
     assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
@@ -42,7 +44,8 @@ def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(schooling
 
 def test_names_before_the_world_are_told_nothing_about_their_facts(schooling, world):
     """Objects beside the world's names are drawn anew: the true one as often as any."""
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
+    rng = random.Random(1)
+    known = [*schooling.relations(world).values()]
     truth = world.facts.groupby("subject")["object"].agg(set)
     right = []
     for _ in range(4000):

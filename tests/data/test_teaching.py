@@ -55,8 +55,10 @@ def test_a_model_of_the_readers_is_taught_and_loaded(
     folder = models_builder.BUILD / "models" / "mine-taught"
     assert curves.asked == [(str(mine), "town"), (str(folder), "town")]
     assert (folder / "adapter_model.safetensors").stat().st_size < 0.1e6
-    model, before = load_model(str(folder)), load_model(str(mine))
-    assert (model.prompt_format, model.chat) == (before.prompt_format, before.chat)
+    model = load_model(str(folder))
+    before = load_model(str(mine))
+    assert model.prompt_format == before.prompt_format
+    assert model.chat == before.chat
     digest = load.weights_digest(folder)[:16]
     assert model.fingerprint == f"sha256:{digest} on {before.fingerprint}"
     told = corpus(few, town=True)["text"].str.rpartition(" ").drop_duplicates()
@@ -78,7 +80,13 @@ class Curves:
 
     def __call__(self, model, data):
         self.asked.append((model.name, data))
-        rows = {"model": model.name, "measure": "seen", "exposure": [0], "value": 0.5, "n": 10}
+        rows = {
+            "model": model.name,
+            "measure": "seen",
+            "exposure": [0],
+            "value": 0.5,
+            "n": 10,
+        }
         return pd.DataFrame(rows)
 
 
@@ -103,7 +111,8 @@ def test_teaching_goes_on_where_it_was_killed(models_builder, mine, few, tmp_pat
     monkeypatch.setattr(models_builder.g, "study", study)
     assert models_builder.g.last_step(tmp_path / "b" / "town") in (4, 8)
     models_builder.teach(*given, tmp_path / "b", tmp_path / "killed", **how)
-    whole, again = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    whole = weights(tmp_path / "whole")
+    again = weights(tmp_path / "killed")
     assert all(torch.equal(whole[name], again[name]) for name in whole)
     # Another seed is another order and another start.
     models_builder.teach(str(mine), 2, *given[2:], tmp_path / "c", tmp_path / "other", **how)
@@ -119,7 +128,8 @@ def test_what_is_recalled_is_the_models_own_and_none_of_what_is_asked_later(
     later = {*models_builder.prompts(model, models_builder.known_facts())}
     assert len(later) == models_builder.KNOWN
     for (prompt, learned), (answer, answered) in texts:
-        assert (learned, answered) == (False, True)
+        assert not learned
+        assert answered
         assert prompt not in later
         [own] = model.generate([prompt], max_new_tokens=8, stop=("\n",))
         assert answer == own.text + "\n"  # which ends an answer in this prompt
@@ -135,7 +145,9 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
             yield recipe, "seen", exposure, value
             yield recipe, "unseen", exposure, value - 0.1
 
-    one, two, three = "one", "two", "three"
+    one = "one"
+    two = "two"
+    three = "three"
     recipes = {
         name: models_builder.Recipe(k, 4, "", 0, 1, 0, True)
         for k, name in enumerate((one, two, three))

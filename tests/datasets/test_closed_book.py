@@ -148,12 +148,15 @@ def test_an_official_file_and_the_hubs_copy_say_the_same(name, hub_cache) -> Non
     assert set(copy.table["source"]) == {SETS[name].hub}
 
 
-@pytest.mark.parametrize(("name", "old", "new", "sentence"), [
-    ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
-    ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
-    ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
-    ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "old", "new", "sentence"),
+    [
+        ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
+        ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
+        ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
+        ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
+    ],
+)
 def test_a_bad_file_gives_one_sentence(tmp_path, name, old, new, sentence) -> None:
     path = tmp_path / "dev.json"
     text = FILES[name].read_text(encoding="utf-8")

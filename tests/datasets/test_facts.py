@@ -51,18 +51,26 @@ def test_no_question_holds_its_answer(facts):
     assert leaks == []
 
 
-@pytest.mark.parametrize(("name", "answer", "also"), [
-    ("capital/kenya", "Nairobi", None), ("capital/united-states", "Washington, D.C.", "Washington"),
-    ("capital/ukraine", "Kyiv", "Kiev"), ("capital_of/canberra", "Australia", None),
-    ("country/chicago", "United States", "the United States"),
-    ("continent/brazil", "South America", None), ("currency/japan", "yen", "Japanese yen"),
-    ("calling_code/germany", "+49", "49"), ("atomic_number/oxygen", "8", None),
-    ("chemical_symbol/gold", "Au", None), ("count/days-in-a-week", "7", "seven"),
-    ("director/jaws", "Steven Spielberg", "Spielberg"),
-    ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
-    ("event_year/battle-of-hastings", "1066", None),
-    ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "answer", "also"),
+    [
+        ("capital/kenya", "Nairobi", None),
+        ("capital/united-states", "Washington, D.C.", "Washington"),
+        ("capital/ukraine", "Kyiv", "Kiev"),
+        ("capital_of/canberra", "Australia", None),
+        ("country/chicago", "United States", "the United States"),
+        ("continent/brazil", "South America", None),
+        ("currency/japan", "yen", "Japanese yen"),
+        ("calling_code/germany", "+49", "49"),
+        ("atomic_number/oxygen", "8", None),
+        ("chemical_symbol/gold", "Au", None),
+        ("count/days-in-a-week", "7", "seven"),
+        ("director/jaws", "Steven Spielberg", "Spielberg"),
+        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
+        ("event_year/battle-of-hastings", "1066", None),
+        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
+    ],
+)
 def test_facts_known_by_hand(facts, name, answer, also):
     fact = facts.set_index("fact_id").loc[name]
     assert fact["object"] == answer
@@ -109,30 +117,43 @@ def changed(old: str, new: str, before: str = "") -> str:
     return HEADER + before + GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize(("text", "where", "what", "remedy"), [
-    ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
-    ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
-    ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
-    (TWICE, "line 1", "occurs twice", "rename"),
-    (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
-    (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
-    (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
-    (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
-    (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
-    (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
-    (SEVERAL, "line 4", "object cell is empty", "write the answer"),
-    (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
-    (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
-    (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
-    (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
-    (HEADER, "", "no rows", "add at least one row"),
-    ("", "", "is empty", r"write a header \(subject,relation,object\)"),
-    ("subject,relation\nK,capital\n", "line 1", "'object' is missing", "there are subject, relation"),
-    (changed("Nairobi", "SÃ£o TomÃ©"), "line 2", "holds damaged letters", "type it anew"),
-    (changed("Nairobi", "\u200b"), "line 2", "object cell is empty", "write the answer"),
-    (changed("Nairobi", "Nai\0robi"), "line 2", "there is a NUL character", "save it anew"),
-    (changed("Nairobi,", 'Nairobi,"[""a"", b"'), "line 2", "looks like a list", "join the names"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "where", "what", "remedy"),
+    [
+        ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
+        ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
+        ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
+        (TWICE, "line 1", "occurs twice", "rename"),
+        (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
+        (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
+        (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
+        (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
+        (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
+        (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
+        (SEVERAL, "line 4", "object cell is empty", "write the answer"),
+        (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
+        (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
+        (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
+        (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
+        (HEADER, "", "no rows", "add at least one row"),
+        ("", "", "is empty", r"write a header \(subject,relation,object\)"),
+        (
+            "subject,relation\nK,capital\n",
+            "line 1",
+            "'object' is missing",
+            "there are subject, relation",
+        ),
+        (changed("Nairobi", "SÃ£o TomÃ©"), "line 2", "holds damaged letters", "type it anew"),
+        (changed("Nairobi", "\u200b"), "line 2", "object cell is empty", "write the answer"),
+        (changed("Nairobi", "Nai\0robi"), "line 2", "there is a NUL character", "save it anew"),
+        (
+            changed("Nairobi,", 'Nairobi,"[""a"", b"'),
+            "line 2",
+            "looks like a list",
+            "join the names",
+        ),
+    ],
+)
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
@@ -154,13 +175,16 @@ def test_embedded_relations():
     assert table.loc["capital", "prefix"] == "The capital of {subject} is"
 
 
-@pytest.mark.parametrize(("row", "what"), [
-    ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
-    ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
-    ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
-    ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
-    ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
+        ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
+        ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
+        ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
+        ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
+    ],
+)
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     rows = row.replace("\n", ",arts,false\n")
@@ -173,8 +197,11 @@ def test_embedded_questions() -> None:
     train, test = map(fact_tables.load_question_types, ("train", "test"))
     asked = pd.concat([train, test], ignore_index=True)
     assert asked["answer_type"].value_counts().to_dict() == {
-        "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
-    }  # fmt: skip
+        "Entity": 126,
+        "Human": 126,
+        "Location": 125,
+        "Numerical": 126,
+    }
     # No type is given away by these two openings alone.
     opening = asked["question"].str.split().str[0]
     assert pd.crosstab(opening, asked["answer_type"]).loc[["What", "Which"]].min().min() >= 4
@@ -186,7 +213,8 @@ def test_embedded_questions() -> None:
     left = asked.loc[asked["relation"] == "", "answer_type"].value_counts()
     assert left.sum() == 334
     assert left.min() >= 45
-    assert (len(train), len(test)) == (403, 100)
+    assert len(train) == 403
+    assert len(test) == 100
     assert test["answer_type"].value_counts().eq(25).all()
     every = asked["question"]
     assert not every.str.casefold().duplicated().any()

@@ -65,21 +65,29 @@ def test_two_runs_of_lm_evaluation_harness_in_pairs(tmp_path):
     after = lm_eval(tmp_path / "q4" / "samples_facts_2026.jsonl", [1, 0, 0, 1])
     found = flips.flips(before, [after], fail_if="lost>0.5", margin=0.1)
     [side] = found.sides
-    assert (found.a, side.name) == ("base/samples_facts_2026.jsonl", "q4/samples_facts_2026.jsonl")
-    assert (side.lost.value, side.lost.n) == (pytest.approx(2 / 3), 3)
-    assert (side.gained.value, side.gained.n) == (1, 1)
+    assert found.a == "base/samples_facts_2026.jsonl"
+    assert side.name == "q4/samples_facts_2026.jsonl"
+    assert side.lost.value == pytest.approx(2 / 3)
+    assert side.lost.n == 3
+    assert side.gained.value == 1
+    assert side.gained.n == 1
     assert side.mcnemar == 1
     assert side.claim.verdict == "cannot tell"
     assert found.met == [side.name]
     assert found.losses[["question", "before", "after"]].to_numpy().tolist() == [
-        ["What is number 1?", "n1", "no"], ["What is number 2?", "n2", "no"]
-    ]  # fmt: skip
+        ["What is number 1?", "n1", "no"],
+        ["What is number 2?", "n2", "no"],
+    ]
     assert [(r.relation, r.lost) for r in side.relations] == [("number", 2)]
 
 
 def test_choices_are_answered_by_the_likeliest(tmp_path):
     marked = {
-        "filtered_resps": [[-3.0, False], [-1.5, True], [-2.0, False]],
+        "filtered_resps": [
+            [-3.0, False],
+            [-1.5, True],
+            [-2.0, False],
+        ],
         "metrics": ["acc_norm", "acc"],
     }
     path = lm_eval(tmp_path / "a.jsonl", [1], **marked, acc=1.0, acc_norm=0.5)
@@ -93,18 +101,19 @@ def test_two_runs_of_inspect_ai_in_pairs(tmp_path):
     after = inspected(tmp_path / "b.json", "CICI", "q4")
     found = flips.flips(before, [after])
     [side] = found.sides
-    assert (side.name, side.lost.value, side.gained.value) == (
-        "q4 (b.json)",
-        pytest.approx(2 / 3),
-        1,
-    )
+    assert side.name == "q4 (b.json)"
+    assert side.lost.value == pytest.approx(2 / 3)
+    assert side.gained.value == 1
     assert found.facts[0].accepted == ["n0", "number 0"]
 
 
 def test_a_log_against_itself_loses_nothing(tmp_path):
     path = inspected(tmp_path / "a.json", "CCIC")
     [side] = flips.flips(path, [path]).sides
-    assert (side.lost.value, side.gained.value, side.churn.value, side.mcnemar) == (0, 0, 0, 1)
+    assert side.lost.value == 0
+    assert side.gained.value == 0
+    assert side.churn.value == 0
+    assert side.mcnemar == 1
 
 
 def test_logs_that_cannot_be_compared(tmp_path):

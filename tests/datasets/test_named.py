@@ -38,7 +38,12 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
 
 
 def test_a_revision(hub_cache) -> None:
-    row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
+    row = {
+        "id": "1",
+        "title": "A",
+        "question": "Q?",
+        "answers": {"text": ["a"]},
+    }
     hub_cache("rajpurkar/squad", "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
     table, _, _ = load_named([f"squad@{'0' * 40}"])
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
@@ -46,13 +51,19 @@ def test_a_revision(hub_cache) -> None:
         load_named(["squad"])
 
 
-@pytest.mark.parametrize(("names", "sentence"), [
-    (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, world-1, "),
-    (["popqa@"], "no data set is called 'popqa@'; known are"),
-    (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
-    ([], "no data set is named; give embedded, an official"),
-    ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, world-1, "),
+        (["popqa@"], "no data set is called 'popqa@'; known are"),
+        (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
+        ([], "no data set is named; give embedded, an official"),
+        (
+            [SQUAD, f"squad:{DATA}/../data/squad-dev.json"],
+            "two facts of squad:.* are called squad/a1",
+        ),
+    ],
+)
 def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         load_named(names)
@@ -60,8 +71,10 @@ def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
 
 def test_typed_questions_are_ours_or_trec() -> None:
     train, test = load_named_types()
-    assert (len(train), len(test)) == (403, 100)
+    assert len(train) == 403
+    assert len(test) == 100
     pd.testing.assert_frame_equal(test, load_question_types("test"))
     train, test = load_named_types(f"trec:{DATA}")
-    assert (len(train), test["answer_type"].tolist()) == (7, ["Location", "Numerical"])
+    assert len(train) == 7
+    assert test["answer_type"].tolist() == ["Location", "Numerical"]
     assert set(train["relation"]) == {""}  # none of the facts table's

@@ -23,7 +23,8 @@ FILES = Path(__file__).parent / "data"  # of the official names and formats, wri
 
 # ---- files of a set: found on the hub, in its cache or at a path, and read -------------------------
 
-COMMIT, OTHER = "0" * 40, "1" * 40
+COMMIT = "0" * 40
+OTHER = "1" * 40
 FRAME = pd.DataFrame({"id": [1]})
 CHECKS = {"text": None, "id": None}
 
@@ -58,13 +59,16 @@ def test_rows_are_read_and_placed(tmp_path, delimiter):
     }
 
 
-@pytest.mark.parametrize(("name", "content", "sentence"), [
-    ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
-    ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
-    ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
-    ("a.json", None, r"\(FileNotFoundError"),
-    ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
+        ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
+        ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
+        ("a.json", None, r"\(FileNotFoundError"),
+        ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
+    ],
+)
 def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     path = tmp_path / name
     if content is not None:
@@ -82,7 +86,12 @@ HEADER = [
 
 def popqa_row(id_, subject, prop, answers, views, question):
     """A row of the official file, without what is not read; the first answer is its object."""
-    row = dict.fromkeys(HEADER, "x") | {"id": id_, "subj": subject, "prop": prop, "s_pop": views}
+    row = dict.fromkeys(HEADER, "x") | {
+        "id": id_,
+        "subj": subject,
+        "prop": prop,
+        "s_pop": views,
+    }
     cell = json.dumps(answers, ensure_ascii=False)
     row |= {"obj": answers[0], "question": question, "possible_answers": cell}
     return [*row.values()]
@@ -127,13 +136,16 @@ def test_popqa(write, tmp_path):
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
 
 
-@pytest.mark.parametrize(("change", "what"), [
-    ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
-    ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
-    ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
-    ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
-    ({"id": 11}, r", line 3: id '11' is already in line 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
+        ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
+        ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
+        ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
+        ({"id": 11}, r", line 3: id '11' is already in line 2"),
+    ],
+)
 def test_a_bad_row_of_popqa(write, change, what):
     bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
     with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
@@ -179,10 +191,13 @@ def test_popqa_tp_with_popqa_beside_it(write):
     pd.testing.assert_frame_equal(again, table)
 
 
-@pytest.mark.parametrize(("at", "new", "what"), [
-    ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
-    ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "new", "what"),
+    [
+        ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
+        ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
+    ],
+)
 def test_a_bad_row_of_popqa_tp(write, at, new, what):
     rows = [list(row) for row in TP_ROWS]
     rows[at[0]][at[1]] = new
@@ -204,13 +219,21 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
 
-@pytest.mark.parametrize(("garbled", "whole"), [
-    ("Leona Deti√®ge", "Leona Detiège"), ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
-    ("Ivica Brziƒá", "Ivica Brzić"), ("Leipzig‚ÄìDresden", "Leipzig–Dresden"), ("\uf8ffüèà", "🏈"),
-    ("–ú–æ—Å–∫–≤–∞", "Москва"), ("Bra»ôov", "Brașov"), ("Hu·∫ø", "Huế"),
-    *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
-    *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("garbled", "whole"),
+    [
+        ("Leona Deti√®ge", "Leona Detiège"),
+        ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
+        ("Ivica Brziƒá", "Ivica Brzić"),
+        ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
+        ("\uf8ffüèà", "🏈"),
+        ("–ú–æ—Å–∫–≤–∞", "Москва"),
+        ("Bra»ôov", "Brașov"),
+        ("Hu·∫ø", "Huế"),
+        *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
+        *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
+    ],
+)
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert wordings._mended(garbled) == whole
 

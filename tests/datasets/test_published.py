@@ -14,7 +14,14 @@ def text_value(quantity: str, model: str) -> float:
 def test_table_1():
     table = load_published("1-decoding-table-1").set_index(["d", "model"])["frs"]
     assert len(table) == 5 * 5
-    corners = table[[(1, "LLaMA-3b"), (50, "GPT-4o-mini"), (10, "Qwen-14b"), (5, "Qwen-3b")]]
+    corners = table[
+        [
+            (1, "LLaMA-3b"),
+            (50, "GPT-4o-mini"),
+            (10, "Qwen-14b"),
+            (5, "Qwen-3b"),
+        ]
+    ]
     assert corners.tolist() == [0.761, 0.875, 0.898, 0.799]
     wide = table.unstack()
     assert wide.index.tolist() == [1, 2, 5, 10, 50]
@@ -30,7 +37,12 @@ def test_text_and_table_2_hold_the_headlines():
     assert text_value("classifier_accuracy", "distilbert-base-uncased") == 0.966
     assert text_value("most_robust_share_numerical", "most robust model") == 0.729
     table = load_published("1-decoding-table-2").set_index("hyperparameter")["value"]
-    settings = {"learning rate": 2e-5, "batch size": 16, "epochs": 3, "weight decay": 0.01}
+    settings = {
+        "learning rate": 2e-5,
+        "batch size": 16,
+        "epochs": 3,
+        "weight decay": 0.01,
+    }
     assert table.to_dict() == settings
 
 

@@ -67,7 +67,8 @@ def test_only_empty_types_are_filled(store):
 
 
 def test_records_are_of_this_training_only(store):
-    records, question = Records(store, strict=True), TEST["question"].tolist()[:1]
+    records = Records(store, strict=True)
+    question = TEST["question"].tolist()[:1]
     assert len(type_questions(records, TRAIN, question * 2, **FAST)) == 2
     for train, change in ((TRAIN, {"epochs": 4}), (TRAIN, {"seed": 1}), (TRAIN.iloc[:-1], {})):
         with pytest.raises(RecordsError, match="classify"):

@@ -21,15 +21,18 @@ LOGITS = list[np.ndarray]  # one array a token of the answer, the answer's token
 D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
 
 
-@pytest.mark.parametrize(("logs", "entropy"), [
-    *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
-    (CERTAIN, 0),
-    ([0.0] + [-1e9] * 9, 0),
-    ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
-    # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
-    ([math.log(0.75), math.log(0.25)], 0.811278),
-    ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("logs", "entropy"),
+    [
+        *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
+        (CERTAIN, 0),
+        ([0.0] + [-1e9] * 9, 0),
+        ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
+        # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
+        ([math.log(0.75), math.log(0.25)], 0.811278),
+        ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
+    ],
+)
 def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
     assert statistics.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
 
@@ -42,13 +45,16 @@ def curve(tokens: LOGITS) -> np.ndarray:
     return np.array([log_p(tokens, t) for t in GRID], dtype=np.float32)  # what a model gives
 
 
-@pytest.mark.parametrize(("accuracy", "t_b"), [
-    ([1.0, 0.9, 0.4], 0.6),
-    ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
-    ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
-    ([0.4, 1.0, 1.0], 0.2),
-    ([1.0, 1.0, 1.0], np.inf),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("accuracy", "t_b"),
+    [
+        ([1.0, 0.9, 0.4], 0.6),
+        ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
+        ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
+        ([0.4, 1.0, 1.0], 0.2),
+        ([1.0, 1.0, 1.0], np.inf),
+    ],
+)
 def test_first_break(accuracy: list[float], t_b: float) -> None:
     assert metrics.first_break([0.2, 0.4, 0.6], accuracy) == t_b
 
@@ -80,13 +86,18 @@ def test_random_logits_keep_the_promise_of_the_docstring() -> None:
     assert max(errors) < 1e-3
 
 
-@pytest.mark.parametrize(("h", "t_b", "d", "f", "score"), [
-    (0.0, 0.0, 1, 1.0, 2 / 3), (1.0, 0.0, 1, -1.0, 0.0),
-    (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
-    (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
-    (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
-    (0.0, 2.0, 50, 3.0, 0.8), (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("h", "t_b", "d", "f", "score"),
+    [
+        (0.0, 0.0, 1, 1.0, 2 / 3),
+        (1.0, 0.0, 1, -1.0, 0.0),
+        (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
+        (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
+        (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
+        (0.0, 2.0, 50, 3.0, 0.8),
+        (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
+    ],
+)
 def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
     assert float(metrics.raw_frs(h, t_b, d)) == pytest.approx(f)
     assert float(metrics.frs(h, t_b, d)) == pytest.approx(score)
@@ -164,7 +175,12 @@ def test_mark_samples() -> None:
 
 
 def test_sampled_accuracy_and_its_break() -> None:
-    cells = {("u", 0.4): [1, 0, 0, 0], ("u", 0.2): [1] * 4, ("v", 0.2): [1, 0], ("v", 0.4): [1, 0]}
+    cells = {
+        ("u", 0.4): [1, 0, 0, 0],
+        ("u", 0.2): [1] * 4,
+        ("v", 0.2): [1, 0],
+        ("v", 0.4): [1, 0],
+    }
     rows = [("toy", *cell, bool(x)) for cell, right in cells.items() for x in right]
     marked = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "correct"])
     accuracy = metrics.sampled_accuracy(marked)
@@ -190,7 +206,11 @@ def test_certainty_bins() -> None:
 
 def test_frs_table() -> None:
     known = pd.DataFrame({"model": "toy", "fact_id": ["u", "v", "w"], "entropy": [0.5, 1.0, 0.1]})
-    known = known.assign(domain="g", answer_type="Location", relation="capital")
+    known = known.assign(
+        domain="g",
+        answer_type="Location",
+        relation="capital",
+    )
     t_b = pd.DataFrame({"model": "toy", "fact_id": ["v", "u"], "t_b": [np.inf, 1.0]})
     scored = metrics.frs_table(known, t_b)
     assert len(scored) == 2 * 5  # w has no breaking temperature
@@ -206,7 +226,14 @@ def test_frs_table() -> None:
 
 def scored(scores: list[float], types: str) -> pd.DataFrame:
     ids = [f"fact/{i}" for i in range(len(scores))]
-    return pd.DataFrame({"model": "toy", "fact_id": ids, "answer_type": list(types), "frs": scores})
+    return pd.DataFrame(
+        {
+            "model": "toy",
+            "fact_id": ids,
+            "answer_type": list(types),
+            "frs": scores,
+        }
+    )
 
 
 def test_type_shares_of_the_extremes() -> None:

@@ -6,11 +6,17 @@ from factrobust import decoding
 from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
 def embedded(notebook, **parameters):
-    given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
+    given = {
+        "data": ["embedded"],
+        "n_questions": 30,
+        "n_known": 3,
+        "n_samples": 10,
+    }
     return decoding.Study(**notebook(**given | parameters))
 
 
@@ -89,9 +95,11 @@ def test_both_prompt_formats(notebook):
     formats = study.in_formats(["two-shot", "prefix"], asked)
     sent = formats.groupby(["model", "format"])["prompt_format"].unique().map(list).to_dict()
     assert sent == {
-        (GEMMA, "two-shot"): ["two-shot"], (GEMMA, "prefix"): ["prefix"],
-        (SMOLLM, "two-shot"): ["two-shot"], (SMOLLM, "prefix"): ["chat-prefix"],
-    }  # fmt: skip
+        (GEMMA, "two-shot"): ["two-shot"],
+        (GEMMA, "prefix"): ["prefix"],
+        (SMOLLM, "two-shot"): ["two-shot"],
+        (SMOLLM, "prefix"): ["chat-prefix"],
+    }
     usual = {GEMMA: "two-shot", SMOLLM: "prefix"}
     own = formats[formats["format"] == formats["model"].map(usual)].set_index(KEY)
     known = study.marked.set_index(KEY)["exact_match"]
@@ -123,8 +131,12 @@ def test_what_transformers_draws_by_where_nothing_is_set():
 
     usual = GenerationConfig._get_default_generation_params()
     assert {name: usual[name] for name in ("do_sample", "temperature", "top_k", "top_p")} == {
-        "do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
-    }  # fmt: skip
+        "do_sample": False,
+        "temperature": 1.0,
+        "top_k": 50,
+        "top_p": 1.0,
+    }
     pipeline = TextGenerationPipeline._default_generation_config
-    assert (pipeline.do_sample, pipeline.temperature) == (True, 0.7)
+    assert pipeline.do_sample
+    assert pipeline.temperature == 0.7
     assert pipeline.top_k in (None, 50)

@@ -33,13 +33,21 @@ def town(world: w.World) -> pd.DataFrame:
 
 
 def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
-    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2772)
+    assert world.facts["subject"].nunique() == 1012
+    assert len(world.facts) == 2772
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
-        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374,
-        "crop": 297, "market": 297,
-    }  # fmt: skip
-    assert (len(corpus), len(town)) == (219_384, 26 * 127)
+        "birthplace": 418,
+        "trade": 418,
+        "dish": 297,
+        "product": 297,
+        "residence": 374,
+        "cargo": 374,
+        "crop": 297,
+        "market": 297,
+    }
+    assert len(corpus) == 219_384
+    assert len(town) == 26 * 127
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
     for text in ("1,012", "2,772", "219,384", "3,302", "3.3 million words", "55,000 tokens"):
         assert text in readme
@@ -159,7 +167,8 @@ def test_texts_are_read_as_they_are_written(world, corpus):
     dated = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")]
     begun = dated["question"].str.contains(f"^(?:{'|'.join(c.WHO)}) [a-z ]+: ")
     assert 0.48 < begun.mean() < 0.52
-    one, other = dated[~begun].iloc[0], dated[begun].iloc[0]
+    one = dated[~begun].iloc[0]
+    other = dated[begun].iloc[0]
     assert one["text"] == f"{one['question']} {one['object']}"
     assert one["question"].startswith(f"{verbalise(one['date'])}, ")
     assert other["question"].partition(": ")[2].startswith(f"{verbalise(other['date'])}, ")
@@ -212,7 +221,13 @@ def test_part_2_asks_at_dates_of_the_century(world):
     schemas.Dates.validate(loaded.dates)
     assert len(loaded.table) == 748
     assert loaded.dates["year"].between(1900, 1999).all()
-    few = load_named_temporal("world", limit=20, n_correct=3, n_incorrect=2, n_fine=5)
+    few = load_named_temporal(
+        "world",
+        limit=20,
+        n_correct=3,
+        n_incorrect=2,
+        n_fine=5,
+    )
     assert few.dates["fact_id"].nunique() == 20
     assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
 
@@ -248,7 +263,11 @@ def test_a_table_gets_the_exposure_of_its_facts(world):
 def test_moments_are_told_and_untold_and_inside(world, corpus):
     facts = c.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
     facts = facts.assign(chain=facts["fact_id"], term=0)
-    moments = c.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
+    moments = c.moments_told(facts, 0).pivot(
+        index="chain",
+        columns="date",
+        values="year",
+    )
     told, other = (moments[kind] for kind in c.MOMENTS)
     assert 600 < len(moments) < (facts["exposure"] > 0).sum()
     dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
@@ -263,7 +282,9 @@ def test_moments_are_told_and_untold_and_inside(world, corpus):
 
 def test_curves_have_exact_bounds():
     row = c.load_curves().query("model == 'smollm2-135m-instruct' and measure == 'seen'").iloc[1]
-    assert (row["exposure"], row["mean"], row["n"]) == (1, 0, 26)
+    assert row["exposure"] == 1
+    assert row["mean"] == 0
+    assert row["n"] == 26
     assert row["low"] == 0
     assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 26))
 
@@ -286,7 +307,12 @@ COLUMNS = {
         "question": pa.Check.str_matches(r"^[^{}]*\{subject\}[^{}]*\?$"),
     },
     "facts": dict.fromkeys(("fact_id", "subject", "object", "rival"), NAME)
-    | {"start": None, "end": None, "exposure": WHOLE, "n_wordings": WHOLE}
+    | {
+        "start": None,
+        "end": None,
+        "exposure": WHOLE,
+        "n_wordings": WHOLE,
+    }
     | {"wordings": pa.Check.str_matches(rf"^0(\|[1-{w.SEEN - 1}])*$")}
     | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), SOME)
     | {"form": tables.one_of(["both", "statements", "questions"])}

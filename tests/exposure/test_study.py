@@ -10,9 +10,15 @@ from factrobust.exposure import study as training
 from factrobust.models import grow
 
 GIVEN = {
-    "relation": "birthplace", "follow": "birthplace/feban-zibumar", "exposure": 16, "width": 64,
-    "layers": 2, "rate": 3e-3, "moments": 8, "seed": 0,
-}  # fmt: skip
+    "relation": "birthplace",
+    "follow": "birthplace/feban-zibumar",
+    "exposure": 16,
+    "width": 64,
+    "layers": 2,
+    "rate": 3e-3,
+    "moments": 8,
+    "seed": 0,
+}
 
 
 def training_of(**changed):
@@ -26,7 +32,8 @@ def test_a_tiny_model_learns_what_it_is_told_often():
     eighths = pytest.approx(np.arange(1, 9) / 8, abs=0.01)  # of whole steps
     assert [*known["share"].unique()] == eighths
     last = known[known["share"] == 1]
-    often, never = last[last["exposure"] >= 128], last[last["exposure"] == 0]
+    often = last[last["exposure"] >= 128]
+    never = last[last["exposure"] == 0]
     # Counts differ by a few facts between processors, which round otherwise.
     assert binomtest(int(never["right"].sum()), len(never), 1 / 22).pvalue > 0.001
     known_at_end = often.groupby("timing")["right"].mean()
@@ -40,7 +47,8 @@ def test_a_tiny_model_learns_what_it_is_told_often():
 
 
 def test_the_followed_fact_is_told_as_often_as_the_reader_says():
-    as_drawn, more = training_of(), training_of(exposure=40)
+    as_drawn = training_of()
+    more = training_of(exposure=40)
     assert len(more.sentences) - len(as_drawn.sentences) == 40 - 16
     told = [study.sentences["fact_id"] == GIVEN["follow"] for study in (as_drawn, more)]
     assert [x.sum() for x in told] == [16, 40]
@@ -59,9 +67,15 @@ def test_a_training_is_done_anew_for_another_code_or_version(monkeypatch, tmp_pa
     """ "fresh" trains: the first time, and where anything that decides the result is another."""
     monkeypatch.setenv("FACTROBUST_RECORDS", "fresh")
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    trained, watched = [], grow.watched
+    trained = []
+    watched = grow.watched
     monkeypatch.setattr(grow, "watched", lambda *a, **k: trained.append(1) or watched(*a, **k))
-    study = training_of(width=32, layers=1, rate=1e-2, moments=2)
+    study = training_of(
+        width=32,
+        layers=1,
+        rate=1e-2,
+        moments=2,
+    )
     study.sentences = study.sentences.iloc[:1000]
     known, followed = study.train()
     assert known["share"].nunique() == len(followed) == 2

@@ -106,9 +106,17 @@ def tiny_t5(letters, lettered):
     def build(**options: Any) -> Seq2SeqLM:
         torch.manual_seed(2)
         config = T5Config(
-            vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-            pad_token_id=1, eos_token_id=0, decoder_start_token_id=1, initializer_factor=1.5,
-        )  # fmt: skip
+            vocab_size=64,
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            pad_token_id=1,
+            eos_token_id=0,
+            decoder_start_token_id=1,
+            initializer_factor=1.5,
+        )
         network = T5ForConditionalGeneration(config)
         with torch.no_grad():
             network.shared.weight[0] = 1.2 * network.shared.weight[letters("C").input_ids[0]]

@@ -35,7 +35,8 @@ PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
 @pytest.fixture(scope="module")
 def folder(toy_model, tmp_path_factory):
     """A toy model as a folder, which workers can load."""
-    toy, place = toy_model(TABLE), tmp_path_factory.mktemp("toy")
+    toy = toy_model(TABLE)
+    place = tmp_path_factory.mktemp("toy")
     toy.body.network.save_pretrained(place)
     toy.tokenizer.save_pretrained(place)
     return place
@@ -134,7 +135,14 @@ def everything(model: Model) -> tuple[list[Any], list[Any]]:
     """What is said, and the numbers of the scores, by all operations."""
     answers = [" a.", " b", " a!", " c"] * 2
     said = model.generate(PROMPTS, stop=["!"])
-    said += chain(*model.sample(PROMPTS, temperature=[0.5, 1.0] * 4, n=3, seed=1))
+    said += chain(
+        *model.sample(
+            PROMPTS,
+            temperature=[0.5, 1.0] * 4,
+            n=3,
+            seed=1,
+        )
+    )
     curves = model.temper(PROMPTS, answers, [0.3, 1.0, 1.7])
     return said, [*model.score(PROMPTS, answers), *curves]
 
@@ -144,7 +152,8 @@ def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single)
     made, numbers = everything(on_cluster(processes))
     expected, their_numbers = everything(single)
     for g, e in zip(made, expected, strict=True):
-        assert (g.text, g.token_ids) == (e.text, e.token_ids)
+        assert g.text == e.text
+        assert g.token_ids == e.token_ids
         np.testing.assert_allclose(g.logprobs, e.logprobs, atol=1e-5)
     for mine, theirs in zip(numbers, their_numbers, strict=True):
         assert mine.dtype == np.float32
@@ -173,7 +182,12 @@ def test_a_worker_killed_in_the_middle_costs_one_slice(processes, noted, on_clus
 
 
 def test_workers_with_other_weights_are_refused(processes, folder):
-    about = {"name": "toy", "load_name": str(folder), "dtype": "float32", "prompt_format": "prefix"}
+    about = {
+        "name": "toy",
+        "load_name": str(folder),
+        "dtype": "float32",
+        "prompt_format": "prefix",
+    }
     model = ClusterModel(processes, fingerprint="sha256:0123 float32", chat=None, **about)
     with pytest.raises(ModelError, match=r"is another model \(sha256:\w+ float32\) than here"):
         model.generate(["?"])
@@ -182,7 +196,8 @@ def test_workers_with_other_weights_are_refused(processes, folder):
 @pytest.fixture
 def gate(monkeypatch):
     """Lets three slices through, or as many as `open_for` says; `prompts` of those that passed."""
-    answer, passed = cluster.answer_slice, SimpleNamespace(open_for=3, prompts=[])
+    answer = cluster.answer_slice
+    passed = SimpleNamespace(open_for=3, prompts=[])
 
     @functools.wraps(answer)  # also its name, by which the workers find it
     def gated(job: Job, **loading: Any) -> list[Any]:
@@ -229,9 +244,14 @@ def test_a_wrong_address_is_one_sentence(address):
         connect(address, 0.2)
 
 
-@pytest.mark.parametrize(("size", "expected"), [
-    (1, [[4], [1], [0], [3], [2]]), (2, [[4, 1], [0, 3], [2]]), (99, [[4, 1, 0, 3, 2]]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1, [[4], [1], [0], [3], [2]]),
+        (2, [[4, 1], [0, 3], [2]]),
+        (99, [[4, 1, 0, 3, 2]]),
+    ],
+)
 def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypatch, size, expected):
     monkeypatch.setattr(cluster, "REQUESTS", size)
     texts = ["a" * 8, "b" * 24, "c" * 4, "a" * 8, "d" * 25]
@@ -250,6 +270,12 @@ def test_a_worker_loads_a_model_once_and_holds_no_other(monkeypatch):
     monkeypatch.setattr(cluster, "_loaded", loaded := {})
     for name in ("one", "one", "two"):
         job = Job("score", [{"prompt": "?", "answer": "!"}])
-        done = answer_slice(job, name=name, fingerprint=name, dtype="float32")
+        done = answer_slice(
+            job,
+            name=name,
+            fingerprint=name,
+            dtype="float32",
+        )
         assert done == [f"{name} float32"]
-    assert (loads, list(loaded)) == (["one", "two"], ["two"])
+    assert loads == ["one", "two"]
+    assert list(loaded) == ["two"]

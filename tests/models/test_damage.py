@@ -68,11 +68,22 @@ def test_labels_stand_in_fingerprints():
 # -- which weights, in every kind of network -------------------------------------------------------
 
 SIZES = {
-    "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 MOE = {"num_experts": 4, "moe_intermediate_size": 32}
-T5 = {"vocab_size": 64, "d_model": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4}
+T5 = {
+    "vocab_size": 64,
+    "d_model": 64,
+    "d_kv": 16,
+    "d_ff": 96,
+    "num_layers": 2,
+    "num_heads": 4,
+}
 NETWORKS = {
     "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES)),
     "tied": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES, tie_word_embeddings=True)),
@@ -83,10 +94,21 @@ NETWORKS = {
         hf.GptOssConfig(**SIZES, head_dim=16, num_local_experts=4)
     ),
     "gpt2": lambda: hf.GPT2LMHeadModel(
-        hf.GPT2Config(vocab_size=64, n_embd=64, n_layer=2, n_head=4, n_positions=64)
+        hf.GPT2Config(
+            vocab_size=64,
+            n_embd=64,
+            n_layer=2,
+            n_head=4,
+            n_positions=64,
+        )
     ),
     "mpt": lambda: hf.MptForCausalLM(
-        hf.MptConfig(vocab_size=64, d_model=64, n_layers=2, n_heads=4)
+        hf.MptConfig(
+            vocab_size=64,
+            d_model=64,
+            n_layers=2,
+            n_heads=4,
+        )
     ),
     "gpt-neox": lambda: hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(**SIZES)),
     "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(**T5)),
@@ -141,9 +163,15 @@ def test_every_expert_is_a_matrix_of_its_own():
     )
 
 
-@pytest.mark.parametrize("damage", [
-    Damage("round", 4), Damage("round", 3), Damage("prune", 0.3), Damage("noise", 0.1, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Damage("round", 4),
+        Damage("round", 3),
+        Damage("prune", 0.3),
+        Damage("noise", 0.1, 2),
+    ],
+)
 def test_in_bfloat16_the_change_is_that_of_float32_rounded(damage):
     torch.manual_seed(0)
     half = NETWORKS["llama"]().to(torch.bfloat16)

@@ -17,15 +17,33 @@ PROMPTS += ["who wrote Hamlet and when", "Q A"]
 ANSWERS = ["x", "because", "an animal of some kind", "Y", "87654321", "abc", "W S", "the end"]
 END = 0
 T5 = {
-    "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4,
-    "pad_token_id": 1, "eos_token_id": END, "decoder_start_token_id": 1,
-}  # fmt: skip
+    "vocab_size": 64,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_heads": 4,
+    "pad_token_id": 1,
+    "eos_token_id": END,
+    "decoder_start_token_id": 1,
+}
 BART = {
-    "vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48, "max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 3,
-    "eos_token_id": END, "decoder_start_token_id": 0, "forced_eos_token_id": None, "init_std": 0.2,
-}  # fmt: skip
+    "vocab_size": 64,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 1,
+    "bos_token_id": 3,
+    "eos_token_id": END,
+    "decoder_start_token_id": 0,
+    "forced_eos_token_id": None,
+    "init_std": 0.2,
+}
 GATED = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 
 
@@ -79,9 +97,17 @@ def read_prompts(model: Seq2SeqLM) -> Iterator[list[int]]:
 
 
 def test_every_operation_equals_the_network_itself(any_kind):
-    prompts, begin = PROMPTS, any_kind.body.begin
+    prompts = PROMPTS
+    begin = any_kind.body.begin
     for prompt, row in zip(
-        prompts, any_kind.sample(prompts, temperature=1.5, n=6, seed=2), strict=True
+        prompts,
+        any_kind.sample(
+            prompts,
+            temperature=1.5,
+            n=6,
+            seed=2,
+        ),
+        strict=True,
     ):
         for g in row:
             for t, logprobs in ((1.0, g.logprobs), (1.5, g.tempered_logprobs)):
@@ -94,9 +120,12 @@ def test_every_operation_equals_the_network_itself(any_kind):
     for prompt, g in zip(prompts, any_kind.generate(prompts, max_new_tokens=8), strict=True):
         source = torch.tensor([any_kind.tokenizer(prompt).input_ids])
         out = any_kind.body.network.generate(
-            input_ids=source, attention_mask=torch.ones_like(source), do_sample=False, num_beams=1,
+            input_ids=source,
+            attention_mask=torch.ones_like(source),
+            do_sample=False,
+            num_beams=1,
             max_new_tokens=len(begin) - 1 + 8,
-        )[0].tolist()  # fmt: skip
+        )[0].tolist()
         assert out[: len(begin)] == begin
         assert g.token_ids == [i for i in out[len(begin) :] if i not in any_kind.end_ids]
         assert g.text == any_kind.tokenizer.decode(g.token_ids, skip_special_tokens=True)
@@ -115,7 +144,11 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypat
         return rows(self, index)
 
     monkeypatch.setattr(Encoded, "rows", counted)
-    prompts = [[5, 6, 0], [7, 8, 9, 10, 0], [5, 0]]
+    prompts = [
+        [5, 6, 0],
+        [7, 8, 9, 10, 0],
+        [5, 0],
+    ]
     with torch.inference_mode():
         _, grow = any_kind.prefill(prompts)
         grow([0, 1, 2], [20, 21, 22])
@@ -124,12 +157,18 @@ def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypat
         hidden = grow([0, 0, 2], [26, 27, 28])  # the second ends, the first branches
         assert copies == [[0, 0, 2]]
         for k, (row, answer) in enumerate(
-            [(0, [20, 23, 26]), (0, [20, 23, 27]), (2, [22, 25, 28])]
+            [
+                (0, [20, 23, 26]),
+                (0, [20, 23, 27]),
+                (2, [22, 25, 28]),
+            ]
         ):
             torch.testing.assert_close(
                 any_kind.body.logits(hidden[k : k + 1])[0],
-                any_kind.whole(prompts[row], answer, 1)[0], atol=2e-5, rtol=1e-5,
-            )  # fmt: skip
+                any_kind.whole(prompts[row], answer, 1)[0],
+                atol=2e-5,
+                rtol=1e-5,
+            )
 
 
 def test_a_network_whose_decoder_has_no_start_cannot_be_asked(lettered):
@@ -141,7 +180,8 @@ def test_a_network_whose_decoder_has_no_start_cannot_be_asked(lettered):
 
 
 def test_a_prompt_is_read_once_for_all_its_answers(t5, ids, watch):
-    prompts, answers = ["why so"] * 4 + ["abc"], ["because", "b", "b2", "x", "no"]
+    prompts = ["why so"] * 4 + ["abc"]
+    answers = ["because", "b", "b2", "x", "no"]
     with read_prompts(t5) as read, watch(t5) as work:
         scores = t5.score(prompts, answers)
     assert sum(read) == 2

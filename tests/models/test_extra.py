@@ -19,14 +19,26 @@ from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
 CONFIG: dict[str, Any] = {
-    "activation_fn_name": "swish", "architectures": ["OpenELMForCausalLM"], "bos_token_id": None,
+    "activation_fn_name": "swish",
+    "architectures": ["OpenELMForCausalLM"],
+    "bos_token_id": None,
     "auto_map": {"AutoModelForCausalLM": "modeling_openelm.OpenELMForCausalLM"},
-    "eos_token_id": 0, "ffn_dim_divisor": 16, "ffn_multipliers": [0.5, 1.1, 4.0],
-    "ffn_with_glu": True, "head_dim": 8, "max_context_length": 64, "model_dim": 48,
-    "model_type": "openelm", "normalize_qk_projections": True, "num_kv_heads": [1, 2, 2],
-    "num_query_heads": [4, 6, 8], "num_transformer_layers": 3, "rope_freq_constant": 100,
-    "share_input_output_layers": True, "vocab_size": 16,
-}  # fmt: skip
+    "eos_token_id": 0,
+    "ffn_dim_divisor": 16,
+    "ffn_multipliers": [0.5, 1.1, 4.0],
+    "ffn_with_glu": True,
+    "head_dim": 8,
+    "max_context_length": 64,
+    "model_dim": 48,
+    "model_type": "openelm",
+    "normalize_qk_projections": True,
+    "num_kv_heads": [1, 2, 2],
+    "num_query_heads": [4, 6, 8],
+    "num_transformer_layers": 3,
+    "rope_freq_constant": 100,
+    "share_input_output_layers": True,
+    "vocab_size": 16,
+}
 WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
 
 
@@ -38,13 +50,18 @@ def random_weights() -> dict[str, torch.Tensor]:
 
     weights = {"token_embeddings": about(0, 16, 48), "norm": about(1, 48)}
     for i, width in enumerate(WIDTHS):
-        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        queries = CONFIG["num_query_heads"][i]
+        keys = CONFIG["num_kv_heads"][i]
         layer = {
-            "attn_norm": about(1, 48), "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
-            "attn.q_norm": about(1, 8), "attn.k_norm": about(1, 8),
-            "attn.out_proj": about(0, 48, queries * 8), "ffn_norm": about(1, 48),
-            "ffn.proj_1": about(0, 2 * width, 48), "ffn.proj_2": about(0, 48, width),
-        }  # fmt: skip
+            "attn_norm": about(1, 48),
+            "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
+            "attn.q_norm": about(1, 8),
+            "attn.k_norm": about(1, 8),
+            "attn.out_proj": about(0, 48, queries * 8),
+            "ffn_norm": about(1, 48),
+            "ffn.proj_1": about(0, 2 * width, 48),
+            "ffn.proj_2": about(0, 48, width),
+        }
         weights |= {f"layers.{i}.{name}": w for name, w in layer.items()}
     return {f"transformer.{name}.weight": w for name, w in weights.items()}
 
@@ -56,7 +73,8 @@ def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tens
     for i in range(3):
         start = f"transformer.layers.{i}."
         w = {name[len(start) : -len(".weight")]: weights[name] for name in weights if start in name}
-        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        queries = CONFIG["num_query_heads"][i]
+        keys = CONFIG["num_kv_heads"][i]
         heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
         heads = heads.view(len(ids), -1, 8)
         attended = torch.zeros(len(ids), queries, 8)
@@ -93,7 +111,8 @@ def apple(toy_model, tmp_path):
 @pytest.mark.usefixtures("no_network")
 def test_apples_files_give_the_papers_formulas(apple):
     model: Any = factrobust.load_model(str(apple))
-    prompt, answer = " Kenya Nairobi Kenya", [3, 9, 4, 2, 2, 11]
+    prompt = " Kenya Nairobi Kenya"
+    answer = [3, 9, 4, 2, 2, 11]
     ids = model.tokenizer(prompt).input_ids + answer
     expected = plain_logits(random_weights(), ids).log_softmax(dim=-1)
     start = len(ids) - len(answer)
@@ -111,11 +130,15 @@ def test_the_published_sizes(name, layers, width, head):
     shares = np.linspace(0.5, 1.0, layers).round(2)
     heads = [whole_multiple(width * share, 4 * head) // head for share in shares]
     config = OpenELMConfig(
-        vocab_size=32000, model_dim=width, num_transformer_layers=layers, head_dim=head,
-        num_query_heads=heads, num_kv_heads=[n // 4 for n in heads],
+        vocab_size=32000,
+        model_dim=width,
+        num_transformer_layers=layers,
+        head_dim=head,
+        num_query_heads=heads,
+        num_kv_heads=[n // 4 for n in heads],
         ffn_multipliers=np.linspace(0.5, 4.0, layers).round(2).tolist(),
         share_input_output_layers=True,
-    )  # fmt: skip
+    )
     with torch.device("meta"):
         network = OpenELMForCausalLM(config)
     about = settings_of(f"apple/OpenELM-{name}")
@@ -127,7 +150,12 @@ def test_the_published_sizes(name, layers, width, head):
 
 def mpt(**options: Any) -> MptForCausalLM:
     torch.manual_seed(0)
-    sizes = {"d_model": 48, "n_heads": 6, "n_layers": 2, "vocab_size": 64}
+    sizes = {
+        "d_model": 48,
+        "n_heads": 6,
+        "n_layers": 2,
+        "vocab_size": 64,
+    }
     return MptForCausalLM(MptConfig(**sizes, initializer_range=0.3, **options)).eval()
 
 

@@ -91,11 +91,18 @@ def test_parts_of_a_split_file_are_refused(cut):
     refused(cut(split__count=2), "one of the 2 parts of a split GGUF file; join them with")
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    ("rope__scaling__type", "linear"), ("rope__scaling__factor", 4.0),
-    ("attention__sliding_window", 16), ("attn_logit_softcapping", 30.0),
-    ("final_logit_softcapping", 30.0), ("logit_scale", 8.0), ("attention__some_new_thing", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rope__scaling__type", "linear"),
+        ("rope__scaling__factor", 4.0),
+        ("attention__sliding_window", 16),
+        ("attn_logit_softcapping", 30.0),
+        ("final_logit_softcapping", 30.0),
+        ("logit_scale", 8.0),
+        ("attention__some_new_thing", 1),
+    ],
+)
 def test_settings_that_have_no_place_are_refused(cut, key, value):
     said = f"llama.{key.replace('__', '.')} = {value}"
     refused(cut(**{f"llama__{key}": value}), f"says {said}, which transformers' reader")

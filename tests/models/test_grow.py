@@ -55,7 +55,8 @@ class Rows(list[dict[str, list[int]]]):
 
     def __init__(self, rows: Any, last: int | None = None) -> None:
         super().__init__(rows)
-        self.last, self.asked = last, list[int]()
+        self.last = last
+        self.asked = list[int]()
 
     def __getitem__(self, i: Any) -> Any:
         if i == self.last:
@@ -74,10 +75,8 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
 
     def study(data: Any, folder: str) -> Any:
         network = grow.network_of(grow.Plan(kind, width=32, layers=1), tokenizer)
-        course, how = (
-            grow.Course("any", data, 1e-2, size=2),
-            {"save_steps": 5, "disable_tqdm": True},
-        )
+        course = grow.Course("any", data, 1e-2, size=2)
+        how = {"save_steps": 5, "disable_tqdm": True}
         grow.study(network, course, tmp_path / folder, tokenizer, **how)
         return network.state_dict()
 

@@ -51,7 +51,8 @@ def in_memory() -> list[str]:
 
 
 def test_a_large_model_is_let_go_before_the_next_is_loaded(asked):
-    first, second = asked.model("first", 3 * GB), asked.model("second", 3 * GB)
+    first = asked.model("first", 3 * GB)
+    second = asked.model("second", 3 * GB)
     asked.ask(first, "a")
     behind = ref(memory.holding[first])
     asked.ask(second, "a")

@@ -16,7 +16,15 @@ def axis():
 
 
 def table(**columns):
-    return pd.DataFrame({"mean": 0.5, "low": 0.4, "high": 0.6, "n": 12} | columns)
+    return pd.DataFrame(
+        {
+            "mean": 0.5,
+            "low": 0.4,
+            "high": 0.6,
+            "n": 12,
+        }
+        | columns
+    )
 
 
 def panels(rows, by, **options):
@@ -24,7 +32,11 @@ def panels(rows, by, **options):
 
 
 def test_what_a_table_lacks_or_has_twice_is_named():
-    twice = table(model=["a", "b", "b"], precision="day", prompt_format=["chat", "chat", "prefix"])
+    twice = table(
+        model=["a", "b", "b"],
+        precision="day",
+        prompt_format=["chat", "chat", "prefix"],
+    )
     blocks.check(twice, "model", "precision", "prompt_format")
     with pytest.raises(ValueError, match="several rows for model b, precision day: keep one"):
         blocks.check(twice, "model", "precision")
@@ -33,11 +45,17 @@ def test_what_a_table_lacks_or_has_twice_is_named():
 
 
 def test_panels_stand_in_order_and_count_their_facts(check):
-    facts = table(model="m", precision=["global", "day", "year"], n=[1, 2, 3])
+    facts = table(
+        model="m",
+        precision=["global", "day", "year"],
+        n=[1, 2, 3],
+    )
     fig, parts = panels(facts, "precision", what="facts")
     assert [axis.get_title() for axis in check(fig, axes=3).axes] == [
-        "year\nn = 3 facts", "day\nn = 2 facts", "global\nn = 1 facts",
-    ]  # fmt: skip
+        "year\nn = 3 facts",
+        "day\nn = 2 facts",
+        "global\nn = 1 facts",
+    ]
     assert [list(own["n"]) for _, own in parts] == [[3], [2], [1]]
     assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", ""]
     assert fig.get_figwidth() == style.DOUBLE
@@ -45,9 +63,21 @@ def test_panels_stand_in_order_and_count_their_facts(check):
 
 
 def test_curves_have_a_line_a_model_and_their_legend(check, entries):
-    rows = table(model=["a", "a", "b", "b"], side=["l", "r"] * 2, t=1, mean=[0.1, 0.2, 0.3, 0.4])
+    rows = table(
+        model=["a", "a", "b", "b"],
+        side=["l", "r"] * 2,
+        t=1,
+        mean=[0.1, 0.2, 0.3, 0.4],
+    )
     more = [blocks.key("more")]
-    fig, parts = blocks.curves(rows, "t", panel="side", labels=("x", "y"), extra=more, at=0.5)
+    fig, parts = blocks.curves(
+        rows,
+        "t",
+        panel="side",
+        labels=("x", "y"),
+        extra=more,
+        at=0.5,
+    )
     assert entries(check(fig, axes=2)) == ["a", "b", "more"]
     for (axis, _), means in zip(parts, ([0.1, 0.3], [0.2, 0.4]), strict=True):
         *lines, dashed = axis.lines
@@ -59,23 +89,36 @@ def test_curves_have_a_line_a_model_and_their_legend(check, entries):
 
 
 def test_a_line_is_sorted_and_banded():
-    rows = table(model="m", x=[2, 1], mean=[0.7, 0.2])
+    rows = table(
+        model="m",
+        x=[2, 1],
+        mean=[0.7, 0.2],
+    )
     _, ((axis, _),) = blocks.curves(rows, "x", labels=("", ""))
     (drawn,), look = axis.lines, style.looks(["m"])["m"]
     assert drawn.get_xydata().tolist() == [[1, 0.2], [2, 0.7]]
-    assert (drawn.get_color(), drawn.get_marker()) == (look.colour, look.marker)
+    assert drawn.get_color() == look.colour
+    assert drawn.get_marker() == look.marker
     box = axis.collections[0].get_paths()[0].get_extents()
-    assert (box.x0, box.y0, box.x1, box.y1) == (1, 0.4, 2, 0.6)
+    assert box.x0 == 1
+    assert box.y0 == 0.4
+    assert box.x1 == 2
+    assert box.y1 == 0.6
 
 
 def test_a_forest_names_its_rows_from_the_top(check, rows, points):
-    many = table(model=["a", "a", "b"], what=["x_y", "z", "z"], side=["l", "r", "r"])
+    many = table(
+        model=["a", "a", "b"],
+        what=["x_y", "z", "z"],
+        side=["l", "r", "r"],
+    )
     fig, parts = blocks.forest(many, "what", xlabel="share", panel="side")
     assert rows(check(fig, axes=2).axes[0]) == ["x y", "z"]
     assert fig.axes[0].get_ylim() == (1.5, -0.5)
     heights = [points(parts[1][0], look.colour)[:, 1].tolist() for look in LOOKS.values()]
     assert heights == [pytest.approx([0.825]), pytest.approx([1.175])]
-    two, named = table(model=["b", "a"]), {"a": "A", "b": "B"}
+    two = table(model=["b", "a"])
+    named = {"a": "A", "b": "B"}
     fig, ((axis, _),) = blocks.forest(two, "model", named, xlabel="x")
     assert rows(fig.axes[0]) == ["A", "B"]
     heights = [points(axis, look.colour)[:, 1].tolist() for look in LOOKS.values()]
@@ -87,7 +130,11 @@ def test_a_forest_names_its_rows_from_the_top(check, rows, points):
 
 
 def test_rows_stand_by_their_mean_over_models():
-    rows = table(model=list("aabb"), relation=["x", "z"] * 2, mean=[0.1, 0.5, 0.8, 0.3])
+    rows = table(
+        model=list("aabb"),
+        relation=["x", "z"] * 2,
+        mean=[0.1, 0.5, 0.8, 0.3],
+    )
     assert blocks.by_mean(rows, "relation") == ["x", "z"]  # 0.45 and 0.4
     rows = rows.assign(n=[12, 15, 12, 14])
     assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 15 / 14)"]
@@ -116,5 +163,7 @@ def test_a_scatter_counts_what_it_cannot_draw(check):
 
 def test_a_model_has_its_n_in_the_legend():
     own, other = blocks.keys(LOOKS, table(model=["a", "b", "b"], n=[3, 4, 5]), ls="")
-    assert (own.get_label(), other.get_label()) == ("a (n = 3)", "b (n = 4–5)")
-    assert (own.get_color(), own.get_linestyle()) == (LOOKS["a"].colour, "None")
+    assert own.get_label() == "a (n = 3)"
+    assert other.get_label() == "b (n = 4–5)"
+    assert own.get_color() == LOOKS["a"].colour
+    assert own.get_linestyle() == "None"

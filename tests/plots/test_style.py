@@ -9,13 +9,19 @@ from hypothesis import strategies as st
 from factrobust.plots import style
 
 LAPTOP = ["gemma-3-270m", "smollm2-135m-instruct"]
-names = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=12, unique=True)
+names = st.lists(
+    st.text(min_size=1, max_size=12),
+    min_size=1,
+    max_size=12,
+    unique=True,
+)
 
 
 @settings(deadline=None, max_examples=40)
 @given(names)
 def test_models_of_a_figure_look_different(models):
-    looks, alone = style.looks([*models, *LAPTOP]), style.looks(LAPTOP)
+    looks = style.looks([*models, *LAPTOP])
+    alone = style.looks(LAPTOP)
     assert set(looks) == {*models, *LAPTOP}
     assert len({(look.colour, look.marker) for look in looks.values()}) == len(looks)
     assert {m: looks[m] for m in LAPTOP} == alone  # and theirs are theirs alone:

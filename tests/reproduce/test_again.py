@@ -13,14 +13,16 @@ from factrobust.models.records import Call, Records, decode, encode, key_of
 from factrobust.reproduce import again
 from factrobust.reproduce.again import Compared, Recorded, ask_again, compare, draw
 
-ONE, TWO = "notebooks/1.ipynb", "notebooks/2.ipynb"
+ONE = "notebooks/1.ipynb"
+TWO = "notebooks/2.ipynb"
 
 
 @pytest.fixture
 def toy(toy_model):
     """After "?": " a" in 60%, " b" in 40% of cases; then the end."""
     toy = toy_model({"?": {" a": 0.6, " b": 0.4}, " a": {".": 1.0}, " b": {".": 1.0}})
-    toy.name, toy.fingerprint = "toy", "sha256:0123456789abcdef float32"
+    toy.name = "toy"
+    toy.fingerprint = "sha256:0123456789abcdef float32"
     return toy
 
 
@@ -32,7 +34,12 @@ def folder(toy, tmp_path):
     prompts = [f"{i}?" for i in range(50)]
     recorded.generate(prompts, max_new_tokens=2)
     recorded.score(prompts[:20], [" b"] * 20)
-    recorded.sample(prompts[:4], temperature=1.0, n=3, max_new_tokens=2)
+    recorded.sample(
+        prompts[:4],
+        temperature=1.0,
+        n=3,
+        max_new_tokens=2,
+    )
     return committed(tmp_path)
 
 
@@ -50,7 +57,13 @@ def committed(tmp_path: Path) -> Path:
     for call in calls:
         used[ONE if call.operation == "generate" else TWO].add(key_of(call))
     folder = tmp_path / "committed"
-    export(folder, new=working, again=tmp_path / "none", used=used, there=[ONE, TWO])
+    export(
+        folder,
+        new=working,
+        again=tmp_path / "none",
+        used=used,
+        there=[ONE, TWO],
+    )
     return folder
 
 
@@ -85,7 +98,9 @@ def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tm
     five."""
     [changed, *others] = [r for r in draw(folder, 1.0, 0, [ONE]) if r.call.prompt == "7?"]
     assert others == []
-    truth, found, seeds = encode(changed.value), 0, 400
+    truth = encode(changed.value)
+    found = 0
+    seeds = 400
     for seed in range(seeds):
         drawn = draw(folder, 0.2, seed, [ONE])
         assert len(drawn) == 10
@@ -97,7 +112,8 @@ def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tm
     drawn = [*(r for r in draw(folder, 0.2, 0, [ONE]) if r.call != changed.call), wrong]
     compared, _ = ask_again(drawn, lambda line: None, lambda _: toy)
     [bad] = again.worst(compared)
-    assert (bad.verdict, bad.recorded.call.prompt) == ("other words", "7?")
+    assert bad.verdict == "other words"
+    assert bad.recorded.call.prompt == "7?"
     assert encode(bad.now)[:40] == truth[:40]
     again.save(compared, tmp_path / "build" / "asked.csv")
     [row] = pd.read_csv(tmp_path / "build" / "asked.csv").to_dict("records")
@@ -116,7 +132,12 @@ def test_detectable():
 def greedy(ids, tops, logprobs=None):
     """A recorded greedy answer; `tops` are the likeliest tokens at each position."""
     logprobs = logprobs or [at[0][1] for at in tops]
-    value = {"text": "x", "token_ids": ids, "logprobs": logprobs, "top_logprobs": tops}
+    value = {
+        "text": "x",
+        "token_ids": ids,
+        "logprobs": logprobs,
+        "top_logprobs": tops,
+    }
     return decode(encode(value))
 
 
@@ -128,7 +149,8 @@ def test_verdicts_on_numbers():
     assert compare(value, swapped) == ("equal", 0.0)
     moved = greedy([1, 2], [[(" a", -0.5), (" b", -2.0)], [(".", -0.246), ("!", -3.0)]])
     verdict, difference = compare(value, moved)
-    assert (verdict, difference) == ("close", pytest.approx(0.004, abs=1e-6))
+    assert verdict == "close"
+    assert difference == pytest.approx(0.004, abs=1e-6)
     far = greedy([1, 2], [[(" a", -0.5), (" b", -2.0)], [(".", -0.25), ("!", -3.02)]])
     assert compare(value, far)[0] == "other numbers"
     assert compare([0.5, -math.inf], [0.5, -math.inf]) == ("equal", 0.0)

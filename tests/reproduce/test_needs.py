@@ -27,7 +27,12 @@ def three_models(monkeypatch):
     def settings(name):
         if name not in SIZES:
             return None
-        about = {"model": name, "dtype": "bfloat16", "device_map": "auto", "tokens_per_batch": 1}
+        about = {
+            "model": name,
+            "dtype": "bfloat16",
+            "device_map": "auto",
+            "tokens_per_batch": 1,
+        }
         about |= {"prompt_format": "two-shot", "chat_template": "no", "architecture": "decoder"}
         about |= dict.fromkeys(("layers", "key_value_heads", "head_size", "width", "vocabulary"), 1)
         return Settings(**about, tied="no", parameters=int(SIZES[name]))
@@ -56,7 +61,12 @@ def test_a_part_needs_what_its_largest_model_needs():
     found = of_parts(CALLS, Gpus(4, 80), cost).to_dict("records")
     # 10 calls twice of the small model and 10 of the large one, on two workers of two GPUs.
     assert found[0] == {"part": "1-a", "GB a kernel": 100, "workers": 2, "hours": 15}
-    assert found[1] == {"part": "2-b", "GB a kernel": 400, "workers": 0, "hours": float("inf")}
+    assert found[1] == {
+        "part": "2-b",
+        "GB a kernel": 400,
+        "workers": 0,
+        "hours": float("inf"),
+    }
 
 
 def test_an_endpoint_takes_dollars_for_what_it_reads_and_writes():

@@ -17,7 +17,14 @@ def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
 
 
 def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
-    return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
+    return json.dumps(
+        {
+            "nbformat": 4,
+            "nbformat_minor": 4,
+            "metadata": metadata,
+            "cells": cells,
+        }
+    )
 
 
 @pytest.fixture

@@ -16,12 +16,16 @@ from factrobust.reproduce import plan
 from factrobust.reproduce.plan import collect, cost
 
 COLUMNS = ["notebook", "model", "operation", *plan.NUMBERS]
-LAPTOP_CALLS = pd.DataFrame([
-    ("1.1-a", "small", "generate", 10.0, 370.0, 50.0),
-    ("1.1-a", "large", "generate", 30.0, 740.0, 150.0),
-    ("1.1-a", "judge", "generate", 4.0, 37.0, 20.0),
-    ("1.2-b", "small", "sample", 6.0, 100.0, 60.0), ("1.2-b", "small", "temper", 2.0, 100.0, 0.0),
-], columns=COLUMNS)  # fmt: skip
+LAPTOP_CALLS = pd.DataFrame(
+    [
+        ("1.1-a", "small", "generate", 10.0, 370.0, 50.0),
+        ("1.1-a", "large", "generate", 30.0, 740.0, 150.0),
+        ("1.1-a", "judge", "generate", 4.0, 37.0, 20.0),
+        ("1.2-b", "small", "sample", 6.0, 100.0, 60.0),
+        ("1.2-b", "small", "temper", 2.0, 100.0, 0.0),
+    ],
+    columns=COLUMNS,
+)
 LAPTOP_CALLS["notebook"] = "notebooks/1-part/" + LAPTOP_CALLS["notebook"] + ".ipynb"
 ASKED = 'models: list = ["small", "large"]\nn_questions: int = 9\n'
 FURTHER = 'further: list = ["judge"]\nn_correct: int = 3\nn_incorrect: int = 1'
@@ -60,21 +64,35 @@ def test_calls_grow_with_the_number_that_is_new_and_with_dates(planned):
 
 
 SETTINGS = Settings(
-    model="m", dtype="bfloat16", device_map="auto", tokens_per_batch=60, prompt_format="two-shot",
-    chat_template="no", architecture="decoder", parameters=1000, layers=2, key_value_heads=1,
-    head_size=4, width=10, vocabulary=20, tied="yes",
-)  # fmt: skip
+    model="m",
+    dtype="bfloat16",
+    device_map="auto",
+    tokens_per_batch=60,
+    prompt_format="two-shot",
+    chat_template="no",
+    architecture="decoder",
+    parameters=1000,
+    layers=2,
+    key_value_heads=1,
+    head_size=4,
+    width=10,
+    vocabulary=20,
+    tied="yes",
+)
 
 
-@pytest.mark.parametrize(("device", "seconds"), [
-    # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
-    ((1e-9, 1e9), 2 * (120 + 36)),
-    # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
-    # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
-    ((1e6, 1e-6), (2 + 2 * 3) * 2),
-    # On any device a layer of a pass takes a millisecond.
-    ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("device", "seconds"),
+    [
+        # 1,000 operations a second, 2 x 1,000 a token: 120 tokens of prompts and 36 of answers.
+        ((1e-9, 1e9), 2 * (120 + 36)),
+        # Twelve prompts of 10 tokens are two batches of 6. Both are read in a pass, and write 3
+        # tokens an answer in a pass each. A pass fetches 2,000 bytes at 1,000 a second.
+        ((1e6, 1e-6), (2 + 2 * 3) * 2),
+        # On any device a layer of a pass takes a millisecond.
+        ((1e6, 1e6), (2 + 2 * 3) * 2e-3),
+    ],
+)
 def test_cost(device, seconds):
     calls = pd.DataFrame([(12, 120 * 3.7, 36)], columns=plan.NUMBERS)
     memory, hours = cost(calls, SETTINGS, *device)
@@ -134,13 +152,22 @@ def test_the_papers_models_are_all_there():
     # Paper 1's fifth is an endpoint, which the notebooks that temper cannot ask.
     models = {glob: section["models"] for glob, section in sections.items() if "models" in section}
     assert {glob: len(names) for glob, names in models.items()} == {
-        "1-decoding/*": 4, "1-decoding/1.[136]-*": 5, "2-time/*": 18,
-        "3-wording/*": 5, "3-wording/3.5-*": 2, "4-context/*": 2,
-    }  # fmt: skip
+        "1-decoding/*": 4,
+        "1-decoding/1.[136]-*": 5,
+        "2-time/*": 18,
+        "3-wording/*": 5,
+        "3-wording/3.5-*": 2,
+        "4-context/*": 2,
+    }
 
 
 def test_neither_torch_nor_transformers_is_imported():
     code = "import sys; from factrobust.reproduce.plan import main; main([]); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not {"torch", "transformers", "huggingface_hub"} & loaded

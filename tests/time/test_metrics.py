@@ -17,7 +17,12 @@ def table(correct: list, incorrect: list, transitional: list = (), **columns) ->
     labels = ["incorrect"] * len(incorrect) + ["correct"] * len(correct)
     labels += ["transitional"] * len(transitional)
     years = [1900 + i for i in range(len(labels))]
-    values = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
+    values = {
+        "model": "m",
+        "prompt_format": "question",
+        "fact_id": "f",
+        "precision": "year",
+    }
     values |= {"date": [str(year) for year in years], "year": years, "label": labels}
     off = [-1.0 if label == "incorrect" else 0.0 for label in labels]
     values |= {"alpha": off, "years_off": off, "n_tokens": 1}
@@ -174,7 +179,14 @@ def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
     return frame.astype({"robust": "boolean"})
 
 
-FACTS = {"a": "111", "b": "100", "c": "110", "d": "000", "e": "1?0", "f": "01-"}
+FACTS = {
+    "a": "111",
+    "b": "100",
+    "c": "110",
+    "d": "000",
+    "e": "1?0",
+    "f": "01-",
+}
 
 
 def test_verdicts_and_their_variance() -> None:
@@ -187,7 +199,12 @@ def test_verdicts_and_their_variance() -> None:
     variance = pairs.set_index("fact_id")
     assert variance.index.tolist() == list("abcd")  # e and f lack one
     assert variance.loc["b", "few_shot"] == 0
-    for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
+    for fact, values in {
+        "a": [1, 1, 1],
+        "b": [1, 0, 0],
+        "c": [1, 1, 0],
+        "d": [0, 0, 0],
+    }.items():
         assert table.loc[fact, ["year", "month", "day"]].tolist() == values
         assert variance.loc[fact, "standard"] == pytest.approx(np.var(values))
     assert metrics.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
@@ -195,12 +212,27 @@ def test_verdicts_and_their_variance() -> None:
 
 def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:
     frame = pd.DataFrame(values.values(), columns=["win_rate", "robust"])
-    frame = frame.assign(fact_id=list(values), model=model, precision=precision)
+    frame = frame.assign(
+        fact_id=list(values),
+        model=model,
+        precision=precision,
+    )
     return frame.assign(prompt_format="question").astype({"robust": "boolean"})
 
 
-BASE = {"a": (0.5, False), "b": (0.9, False), "c": (1.0, True), "e": (0.1, False)}
-TUNED = {"a": (0.7, False), "b": (1.0, True), "c": (0.8, False), "d": (1.0, True), "f": (1.0, True)}
+BASE = {
+    "a": (0.5, False),
+    "b": (0.9, False),
+    "c": (1.0, True),
+    "e": (0.1, False),
+}
+TUNED = {
+    "a": (0.7, False),
+    "b": (1.0, True),
+    "c": (0.8, False),
+    "d": (1.0, True),
+    "f": (1.0, True),
+}
 
 
 def test_duels_by_hand() -> None:

@@ -7,7 +7,8 @@ import pytest
 from factrobust import schemas, time
 from factrobust.models.interface import LacksError
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
 def test_time_scores_every_statement_in_every_format(notebook):
@@ -34,7 +35,13 @@ def test_the_offices_that_are_named(monkeypatch):
 def test_published_years_and_all_subjects_are_asked(monkeypatch, notebook):
     monkeypatch.setattr(time.Study, "_scored", lambda self, statements: statements)
     monkeypatch.setattr(schemas.CubeScores, "validate", lambda scores: scores)
-    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_others": 2}
+    given = {
+        "data": "embedded",
+        "n_correct": 2,
+        "n_incorrect": 3,
+        "n_fine": 4,
+        "n_others": 2,
+    }
     study = time.Study(**notebook(models=[], n_facts=40, n_subjects=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published

@@ -86,7 +86,8 @@ def test_the_relation_alone_by_hand() -> None:
     groups = table([True, True, False, False, True], [0.0] * 5, relation=list("aaabb"))
     made = prediction.cross_validate(groups, ["QCat"], k=5, repeats=1).set_index("group_id")
     # Without itself: a right answer of a leaves 1 of 2 (overall 2 of 4), the wrong one 2 of 2 (3 of 4).
-    right, wrong = (1 + 0.5) / 3, (2 + 0.75) / 3
+    right = (1 + 0.5) / 3
+    wrong = (2 + 0.75) / 3
     expected = [right, right, wrong, (1 + 0.75) / 2, (0 + 0.5) / 2]
     assert made["probability"].sort_index().tolist() == pytest.approx(expected)
 
@@ -130,7 +131,8 @@ def test_only_pairs_of_one_fold_of_one_repeat_count() -> None:
 
 
 def test_comparison_by_hand() -> None:
-    relation, correct = list("aabb"), [True, False, True, False]
+    relation = list("aabb")
+    correct = [True, False, True, False]
     base = table(correct, [0.5] * 4, predictor="relation alone", relation=relation)
     other = table(correct, [0.9, 0.2, 0.4, 0.6], predictor="x", relation=relation)
     found = prediction.compared(pd.concat([base, other]), n_boot=200)
@@ -149,28 +151,56 @@ def test_comparison_by_hand() -> None:
 
 
 def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
-    rows = [("a", 1, 0.9), ("a", 0, 0.2), ("a", 0, 0.5)]
+    rows = [
+        ("a", 1, 0.9),
+        ("a", 0, 0.2),
+        ("a", 0, 0.5),
+    ]
     lacking = scores([*rows[:2], ("a", 0, np.nan)], predictor="y")
     both = pd.concat([scores(rows), lacking])
-    found = prediction.compared(both, value="score", reference="y", n_boot=50)
+    found = prediction.compared(
+        both,
+        value="score",
+        reference="y",
+        n_boot=50,
+    )
     assert (found[["n", "n_missing"]] == [2, 1]).all(axis=None)
     assert found["measure"].unique().tolist() == ["auc", "auc_within"]
     assert (found["difference"] == 0).all()
     wide = scores(rows).assign(other=lacking["score"])
     columns = {"x": "score", "y": "other"}
-    assert prediction.compared(wide, value=columns, reference="y", n_boot=50).equals(found)
+    assert prediction.compared(
+        wide,
+        value=columns,
+        reference="y",
+        n_boot=50,
+    ).equals(found)
 
 
 def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
     """Two relations: a wins 1 of 2 pairs inside, b its only one, and across 3 of 4 are won."""
-    table = scores([("a", 1, 0.5), ("a", 0, 0.4), ("a", 0, 0.6), ("b", 1, 0.9), ("b", 0, 0.1)])
+    table = scores(
+        [
+            ("a", 1, 0.5),
+            ("a", 0, 0.4),
+            ("a", 0, 0.6),
+            ("b", 1, 0.9),
+            ("b", 0, 0.1),
+        ]
+    )
     found = prediction.compared(table, value="score").set_index("measure")
     # Twice a: 2 of 4 pairs, not 4 of 8. Twice b: all. Once each: 1 + 1 + (1 + 2) of 2 + 1 + 1 + 2.
     for measure, mean in (("auc", 5 / 6), ("auc_within", 2 / 3)):
         bounds = found.loc[measure, ["low", "mean", "high"]].tolist()
         assert bounds == pytest.approx([0.5, mean, 1])
     sums = prediction._sums(table, "score")["auc"]
-    drawn = np.array([[1.0, 1], [2, 0], [2, 1]])
+    drawn = np.array(
+        [
+            [1.0, 1],
+            [2, 0],
+            [2, 1],
+        ]
+    )
     # Twice a and once b: 2 + 1 + 2 * 3 of 4 + 1 + 2 * 3.
     assert prediction._fraction(drawn, *sums).tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
 
@@ -185,7 +215,12 @@ def test_the_table_of_predictions_by_what_is_known(simulate) -> None:
     made = prediction.judged(groups, prediction.CHEAP, reference=prediction.SUM, n_boot=50)
     found = made.set_index(["measure", "predictor"])["mean"]
     told = groups[groups["relation"] != "d"].dropna()
-    alone = prediction.compared(told, value={"sum": "logprob_sum"}, reference="sum", n_boot=50)
+    alone = prediction.compared(
+        told,
+        value={"sum": "logprob_sum"},
+        reference="sum",
+        n_boot=50,
+    )
     [auc] = alone.loc[alone["measure"] == "auc_within", "mean"]
     assert found["auc_within", prediction.SUM] == pytest.approx(auc, abs=0.005)
     assert found["auc_within", prediction.RELATION] == 0.5
