@@ -118,14 +118,6 @@ def test_an_environment_is_made_a_line_a_step(project, monkeypatch, capsys):
     subprocess.run([python, "-c", "import tiny"], check=True)
 
 
-def test_a_folder_that_is_no_environment_is_left_alone(project, monkeypatch):
-    (project / "an environment").mkdir()
-    (project / "an environment" / "thesis.tex").touch()
-    with pytest.raises(install.SetupError, match="an environment is no environment with pip"):
-        ask_for("tiny", monkeypatch)
-    assert (project / "an environment" / "thesis.tex").exists()
-
-
 # ---- GPUs ------------------------------------------------------------------------------------------
 
 LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"

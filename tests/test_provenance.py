@@ -187,15 +187,6 @@ def test_a_table_in_three_forms(root):
     assert set(files) == {"table-01.csv", "table-01.md", "table-01.tex"}
 
 
-def test_writing_is_atomic(tmp_path):
-    target = tmp_path / "figure.csv"
-    paths.write_atomically(target, b"old")
-    with pytest.raises(TypeError):
-        paths.write_atomically(target, "not bytes")
-    assert target.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]
-
-
 def test_committed_results_come_from_commits(results):
     """Each .json names a commit that exists, of a tree without changes."""
     if git(REPOSITORY, "rev-parse", "--is-shallow-repository") != "false":

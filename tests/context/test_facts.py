@@ -6,7 +6,6 @@ from scipy.stats import binom
 from factrobust.context import facts as contexts
 from factrobust.context.facts import (
     COLUMNS,
-    FILES,
     PASSAGES,
     load_context_questions,
     rivals,
@@ -87,19 +86,6 @@ def test_embedded_questions_are_table_7s(embedded):
     assert embedded["prefix"].str.contains(r"\w$").all()
     named = zip(embedded["object"], embedded["question"], embedded["prefix"], strict=True)
     assert all(name in question and name in prefix for name, question, prefix in named)
-
-
-def test_mended_objects_are_the_embedded_ones():
-    objects = pd.read_csv(FILES[1]).set_index("object")["category"]
-    mended = pd.read_csv(FILES[1].parent / "mended.csv", keep_default_na=False)
-    kept = mended[mended["mended"] != ""]
-    assert objects.loc[kept["mended"]].tolist() == kept["category"].tolist()
-    assert mended["reason"].str.len().gt(0).all()
-    restored = mended["as_printed"] == ""
-    assert restored.sum() == 23
-    # A repeated object that was dropped is still there once.
-    repeated = mended[mended["reason"].str.endswith("printed more than once; once kept")]
-    assert set(repeated["as_printed"].str.rpartition(",")[0]) <= set(objects.index)
 
 
 def test_limits_are_even_and_nested(embedded):
@@ -248,19 +234,6 @@ def test_tables_that_contradict_each_other_say_so():
         rows = counted(number).query("statistic == 'count'")
         assert rows.groupby("model")["value"].sum().eq(4760).all()
         assert rows["note"].str.contains("not the source").all()
-
-
-def test_figure_4_is_worked_out_from_its_tokens():
-    tokens = load_published("4-context-figure-4-tokens")
-    value = load_published("4-context-figure-4").set_index("quantity")["value"]
-    p = tokens.loc[tokens["answer"] == "parametric", "probability"]
-    assert "".join(tokens.loc[p.index, "token"]).startswith(" the collection of the National")
-    # Printed are 2.0566 and P2 4.1599; what the probabilities give, and the bounds of their rounding.
-    half = np.where(p < 0.001, 5e-6, 0.005)
-    bits = [-np.log2(x).mean() for x in (p, p + half, p - half)]
-    assert bits == pytest.approx([2.0664, 2.0251, 2.1117], abs=5e-5)
-    assert bits[1] < np.log2(value["P2"]) < bits[2]
-    assert 2 ** value["NLL(q|Q')"] == pytest.approx(value["P3"], abs=1e-4)
 
 
 def facts_about(answers, base="capital", popularity=None):

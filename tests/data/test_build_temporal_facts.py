@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from factrobust.paths import DATA
 from factrobust.tables import FactsError
-from factrobust.time.facts import COLUMNS, load_temporal_facts, load_temporal_relations
+from factrobust.time.facts import load_temporal_relations
 
 # ---- a small set of sources ----------------------------------------------------------------------
 
@@ -84,22 +83,6 @@ def sources(temporal_builder, tmp_path, monkeypatch):
 def test_bad_sources_stop_the_build(temporal_builder, sources, name, text, message):
     with pytest.raises(FactsError, match=message):
         temporal_builder.build(sources(name, text))
-
-
-def test_every_fact_names_a_page_and_ids_are_of_one_name_each():
-    facts = load_temporal_facts()
-    assert tuple(facts.columns) == COLUMNS
-    assert list(facts["relation"].unique()) == list(load_temporal_relations().index)
-    for _, part in facts.groupby(["relation", "subject_counts"]):  # popular facts come first
-        assert part["subject_popularity"].dropna().is_monotonic_decreasing
-    assert facts["source"].str.contains(r"^hand-typed; to check: .*Wikipedia: \S").all()
-    ids = facts["source"].str.findall(r"Wikidata (Q\d+)").explode().dropna()
-    typed = pd.read_csv(DATA / "sources" / "temporal" / "wikidata.csv")
-    assert set(ids) == set(typed["id"])
-    assert (len(typed), ids.index.nunique()) == (120, 141)  # as data/README.md says
-    assert typed["id"].is_unique
-    checks = pd.read_csv(DATA / "sources" / "temporal" / "checks.csv", dtype=str)
-    assert len(checks) == len(facts)  # every fact was typed twice
 
 
 @pytest.mark.parametrize(

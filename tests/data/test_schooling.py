@@ -42,20 +42,6 @@ def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(schooling
     assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
 
 
-def test_names_before_the_world_are_told_nothing_about_their_facts(schooling, world):
-    """Objects beside the world's names are drawn anew: the true one as often as any."""
-    rng = random.Random(1)
-    known = [*schooling.relations(world).values()]
-    truth = world.facts.groupby("subject")["object"].agg(set)
-    right = []
-    for _ in range(4000):
-        (prompt, _), (answer, _) = schooling.context(rng, known, "decoder", own=1.0)
-        question = prompt.partition("]. ")[2]
-        [name] = {n for n in re.findall(r"[A-Z]\w+ [A-Z]\w+|[A-Z]\w+", question) if n in truth}
-        right.append(answer.strip() in truth[name])
-    assert sum(right) / len(right) < 0.08  # chance: 1 in 22 to 27, and people have several cities
-
-
 def test_a_question_in_context_is_part_4s(schooling, world):
     model: Any = SimpleNamespace(prompt_format="zero-shot", chat=None)
     asked = {"question": "What is the dish of Prenfell?", "prefix": "The dish of Prenfell is"}

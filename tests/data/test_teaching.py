@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 from factrobust import load_model
 from factrobust.exposure.corpus import TEXTS, corpus
 from factrobust.models import load
-from factrobust.models.interface import ModelError
 
 
 @pytest.fixture(scope="module")
@@ -198,9 +197,3 @@ def test_an_adapter_is_loaded_by_its_folder_as_by_its_name():
     assert by_folder.chat == by_name.chat
     [a], [b] = (m.score(["Paris is the capital of"], [" France"]) for m in (by_name, by_folder))
     assert a == pytest.approx(b, abs=1e-6)
-
-
-def test_an_adapter_without_its_model_is_refused(tmp_path):
-    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "gone"}')
-    with pytest.raises(ModelError, match="no model is called 'gone'"):
-        load_model(str(tmp_path))

@@ -8,12 +8,10 @@ import pandera.pandas as pa
 import pytest
 
 from factrobust import schemas, tables
-from factrobust.context.probe import context_prompts
 from factrobust.datasets import world as w
 from factrobust.datasets.facts import RELATION_NAME
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
-from factrobust.models.prompts import render
 from factrobust.time.dates import classify, parse, verbalise
 from factrobust.time.facts import load_named_temporal
 from factrobust.wording.facts import load_named_questions
@@ -184,21 +182,6 @@ def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
     assert sorted(other["fact_id"]) == sorted(town["fact_id"])
 
 
-def test_layouts_are_how_the_library_asks(toy_model):
-    """What `models.prompts` and part 4 send, with the answer behind it."""
-    asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
-    for name in ("zero-shot", "question", "question-answer"):
-        [prompt] = render(name, [asked["question"]], [asked["prefix"]])
-        assert c.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
-    model = toy_model({" Ann": {" Bob": 1.0}})
-    table = pd.DataFrame([asked])
-    [plain] = context_prompts(model, table)
-    [stated] = context_prompts(model, table, ["Ann was born in Rome"])
-    assert c.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
-    told = c.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
-    assert told == f"{stated} Oslo"
-
-
 # ---- data: world ---------------------------------------------------------------------------------
 
 
@@ -230,17 +213,6 @@ def test_part_2_asks_at_dates_of_the_century(world):
     )
     assert few.dates["fact_id"].nunique() == 20
     assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
-
-
-def test_part_3_asks_all_ten_wordings():
-    table, counts, _ = load_named_questions("world")
-    schemas.Questions.validate(table)
-    assert len(table) == 14_300
-    assert counts == {"repeated_questions": 0, "no_popularity": 0}
-    group = table[table["group_id"] == table["group_id"][0]]
-    assert group["variant"].tolist() == list(range(10))
-    assert group["prefix"].nunique() == 1
-    assert group["log_popularity"].tolist() == pytest.approx(group["popularity"] * np.log(10))
 
 
 def test_a_table_gets_the_exposure_of_its_facts(world):

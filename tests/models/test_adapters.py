@@ -137,6 +137,12 @@ def test_added_tokens_and_the_adapters_own_tokenizer(bases, letters, tmp_path):
             ask()
 
 
+def test_rows_of_a_head_that_were_not_saved_are_refused(bases, tmp_path):
+    adapted(bases[False], lora(("embed_tokens",)), tmp_path / "adapter", more=2)
+    with pytest.raises(ModelError, match="adds tokens, and its file lacks the head's weights"):
+        load_model(str(tmp_path / "adapter"))
+
+
 @pytest.mark.parametrize("where", ["tokenizer", "file"])
 def test_the_adapters_own_chat_template_counts(where, bases, letters, tmp_path):
     folder = tmp_path / "adapter"

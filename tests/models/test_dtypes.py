@@ -9,7 +9,6 @@ import torch
 import transformers as hf
 
 from factrobust.models.damage import Damage, apply
-from factrobust.models.interface import ModelError
 from factrobust.models.linear import ExactLinear, PackedLinear, available, prepack
 
 SIZES = {
@@ -90,12 +89,6 @@ def test_numbers_are_float32_and_those_of_the_weights(kind, dtype, device, lette
         [again] = model.score([greedy.prompt], [greedy.token_ids or [5]])
         if greedy.token_ids:
             assert greedy.logprobs == pytest.approx(again.tolist(), abs=2 * ROUNDING[dtype])
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_weights_without_numbers_are_refused(kind, lettered):
-    with pytest.raises(ModelError, match="tiny does not fit into this machine's memory"):
-        lettered(network(kind, device="meta"))
 
 
 @pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")

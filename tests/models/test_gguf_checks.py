@@ -108,13 +108,6 @@ def test_settings_that_have_no_place_are_refused(cut, key, value):
     refused(cut(**{f"llama__{key}": value}), f"says {said}, which transformers' reader")
 
 
-def test_settings_that_have_a_place_are_used(cut):
-    settings = {"llama__rope__freq_base": 5000.0, "llama__attention__layer_norm_rms_epsilon": 1e-3}
-    config = load.load_model(cut(**settings)).network.config
-    assert config.rope_parameters["rope_theta"] == 5000
-    assert config.rms_norm_eps == pytest.approx(1e-3)
-
-
 def test_tensors_of_another_shape_than_the_settings_say_are_refused(cut):
     refused(
         cut(llama__attention__head_count=18), r"in the shape \[576, 576\], where its configuration"

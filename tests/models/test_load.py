@@ -365,8 +365,6 @@ TEMPLATES = {
     "plain": ("<s> $A", "{{ bos_token }}" + EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
     "trimmed": ("<s> $A", EACH + "\n{{ m['content'] | trim }}<|end|>{% endfor %}\n<|assistant|>\n"),
     "without BOS": ("<s> $A", EACH + "\n{{ m['content'] }}</s>\n{% endfor %}<|assistant|>\n"),
-    "without a mark before": ("<s> $A", "{{ messages[0]['content'] }}<|assistant|>"),
-    "without BOS anywhere": ("$A", EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
     "ends every text": ("<s> $A </s>", EACH + "{{ m.content }}{% endfor %}<|assistant|>"),
     "GLM": (
         "[gMASK] <sop> $A",
@@ -383,35 +381,20 @@ TEMPLATES = {
         EACH + "{% for c in m['content'] %}{% if c['type'] == 'text' %}{{ c['text'] }}{% endif %}"
         "{% endfor %}<|end|>{% endfor %}<|assistant|>",
     ),
-    "text or parts": (
-        "<s> $A",
-        "{{ bos_token }}" + EACH + "{% if m['content'] is string %}{{ m['content'] }}{% else %}"
-        "{% for c in m['content'] %}{{ c['text'] | trim }}{% endfor %}{% endif %}{% endfor %}<|assistant|>",
-    ),
 }
 REFUSED = {
     "the first letters": (
         "<|user|>{{ messages[0]['content'][:15] }}<|assistant|>",
         "it changes the",
     ),
-    "the first words": (
-        "<|user|>{{ messages[0]['content'][:200] }}<|assistant|>",
-        "it changes the",
-    ),
     "twice": ("{{ messages[0]['content'] * 2 }}<|assistant|>", "prints a message 2 times"),
     "in capitals": ("{{ messages[0]['content'] | upper }}<|assistant|>", "it changes the message"),
-    "in small letters": (
-        "{{ messages[0]['content'] | lower }}<|assistant|>",
-        "0 times, or changes",
-    ),
     "on one line": ("{{ messages[0]['content'] | replace('\n', ' ') }}<|assistant|>", "it changes"),
-    "never": ("<|user|><|assistant|>", "0 times"),
     "a system first": (
         "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
         "{% endif %}{{ messages[1]['content'] }}",
         "a system must come first",
     ),
-    "no template": ("{% if %}{{ messages[0]['content'] }}", "Expected an expression"),
     "a way out": ("{{ messages.__class__.__init__.__globals__ }}", "is unsafe"),
 }
 
@@ -698,19 +681,6 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.bias": torch.ones(16)})),
         r"hold 1 weights that LlamaForCausalLM does not use, such as .*q_proj\.bias, so",
     ),
-    "scales": (
-        lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.weight_scale": torch.ones(1)})),
-        r"does not use, such as .*weight_scale",
-    ),
-    "a layer too many": (
-        lambda f: edit(f, num_hidden_layers=0),
-        r"does not use, such as .*layers\.0",
-    ),
-    "a layer too few": (lambda f: edit(f, num_hidden_layers=2), r"lack 9 of .* model\.layers\.1\."),
-    "a classifier": (
-        lambda f: with_weights(f, lambda w: w.update({"score.weight": torch.ones(2, 16)})),
-        "does not use, such as score.weight",
-    ),
     "another shape": (
         lambda f: with_weights(f, lambda w: w.update({"model.norm.weight": torch.ones(17)})),
         r"hold model\.norm\.weight in the shape \[17\], where its configuration wants \[16\]",
@@ -727,15 +697,6 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: (f / "model.safetensors").write_text(POINTER),
         r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
     ),
-    "a pointer for its tokenizer": (
-        lambda f: (f / "tokenizer.json").write_text(POINTER),
-        r"tokenizer\.json is a pointer of git-lfs",
-    ),
-    "no configuration": (lambda f: (f / "config.json").unlink(), "cannot be read .*model_type"),
-    "a broken tokenizer": (
-        lambda f: (f / "tokenizer.json").write_text("{"),
-        "the tokenizer of .*cannot",
-    ),
     "an unknown kind": (lambda f: edit(f, model_type="nonesuch"), "cannot be read .*`nonesuch`"),
     "a quantised one": (
         lambda f: edit(f, quantization_config={"quant_method": "gptq", "bits": 4}),
@@ -744,15 +705,6 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "code of its own": (
         lambda f: code(f, "config.json", model_type="x", auto_map={"AutoConfig": "own.Config"}),
         "brings program code of its own, which is never run here",
-    ),
-    "code of its tokenizer": (
-        lambda f: code(
-            f,
-            "tokenizer_config.json",
-            tokenizer_class="Own",
-            auto_map={"AutoTokenizer": ["own.Own", None]},
-        ),
-        "the tokenizer of .* brings program code of its own",
     ),
     "a command": (
         lambda f: pickled(f, {"model.norm.weight": Command()}),

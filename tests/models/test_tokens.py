@@ -59,24 +59,6 @@ def test_bos_exactly_once(gemma, smollm):
     assert ids == templated["input_ids"]
 
 
-def test_an_encoders_special_tokens_once(letters):
-    whole = letters("abc").input_ids
-    assert whole == [2, 3, 4, 0]
-    for text in ("abc", "abc</s>"):
-        assert tokens.encode_source(letters, text) == whole
-    assert tokens.encode_source(letters, "</s>") == [0]
-    assert tokens.encode_source(letters, "aaa") == [2, 2, 2, 0]  # letters may be doubled
-
-
-def test_a_decoders_answer_stands_by_itself(letters):
-    assert tokens.encode_target(letters, "abc") == [2, 3, 4]
-    assert tokens.encode_target(letters, [4, 0]) == [4, 0]
-    silent = copy.deepcopy(letters)
-    silent.backend_tokenizer.normalizer = normalizers.Replace("\u200b", "")
-    with pytest.raises(ModelError, match="has no tokens under this model's tokenizer; leave such"):
-        tokens.encode_target(silent, "\u200b")
-
-
 def test_an_answer_needs_a_token_before_it(toy_model):
     toy = toy_model({"ab": {"c": 1.0}})  # "a" + "b" are one token, and nothing predicts it
     with pytest.raises(ModelError, match="leaves no token before the answer 'b'"):

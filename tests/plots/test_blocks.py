@@ -1,6 +1,14 @@
+"""The blocks of figures: which rows of a table they draw, where, and what they call them."""
+
+import io
+import warnings
+
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from factrobust.plots import blocks, style
 from factrobust.tables import TooFewError
@@ -13,6 +21,53 @@ def axis():
     fig, axis = plt.subplots()
     yield axis
     plt.close(fig)
+
+
+@pytest.fixture
+def check():
+    """A function that draws a figure for real and checks what all figures have in common."""
+
+    def checked(fig: Figure, axes: int) -> Figure:
+        assert isinstance(fig, Figure)
+        assert plt.get_fignums() == []
+        assert fig.get_figwidth() <= 7.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fig.savefig(io.BytesIO(), format="png", dpi=fig.dpi)
+        assert len(fig.axes) == axes
+        assert all(axis.get_xlabel() for axis in fig.axes) or fig.get_supxlabel() or axes == 6
+        assert fig.axes[0].get_ylabel() or axes == 1 or fig.axes[0].get_yticklabels()
+        renderer = FigureCanvasAgg(fig).get_renderer()
+        for legend in fig.legends:
+            box = legend.get_window_extent(renderer)
+            assert box.x0 >= 0
+            assert box.x1 <= fig.bbox.x1
+            assert not any(box.overlaps(a.get_window_extent(renderer)) for a in fig.axes)
+        return fig
+
+    return checked
+
+
+@pytest.fixture
+def points():
+    """A function for the points that are drawn in a colour: [point, (x, y)], in drawing order."""
+
+    def drawn(axis, colour):
+        lines = [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
+        found = [line.get_xydata() for line in lines if line.get_color() == colour]
+        return np.vstack([np.empty((0, 2)), *found])
+
+    return drawn
+
+
+@pytest.fixture
+def rows():
+    return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
+
+
+@pytest.fixture
+def entries():
+    return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]
 
 
 def table(**columns):

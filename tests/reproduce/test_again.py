@@ -123,12 +123,6 @@ def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tm
     assert len(again.summary(compared, 50)) == 1  # no word of what a clean sample would show
 
 
-def test_detectable():
-    # 0.98 ** 148 = 0.0503, 0.98 ** 149 = 0.0493.
-    assert again.detectable(2, 100) == 149
-    assert again.detectable(11_020, 551_000) == 149
-
-
 def greedy(ids, tops, logprobs=None):
     """A recorded greedy answer; `tops` are the likeliest tokens at each position."""
     logprobs = logprobs or [at[0][1] for at in tops]

@@ -202,8 +202,7 @@ def test_a_notebook_is_answered_by_the_workers(root, write, toy_model, threads, 
 RUN = "import sys; from pathlib import Path; from factrobust.reproduce.__main__ import main; sys.exit(main([], root=Path(sys.argv[1])))"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, number):
+def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write):
     begin = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')"
     tell = "(build / 'pid').write_text(str(os.getpid()))"
     wait = f"{tell}\nwhile not (build / 'go').exists(): time.sleep(0.1)"
@@ -214,12 +213,11 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, number)
     pid = root / "build/pid"
     while not (pid.exists() and pid.read_text()):
         time.sleep(0.1)
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
-    if number != signal.SIGKILL:
-        assert process.returncode == 130
-        assert err == ""
-        assert out.splitlines()[-1].startswith("Stopped.")
+    assert process.returncode == 130
+    assert err == ""
+    assert out.splitlines()[-1].startswith("Stopped.")
     assert files(root) == before
     while alive(int(pid.read_text())):
         time.sleep(0.1)

@@ -101,22 +101,6 @@ def test_cost(device, seconds):
     assert hours * 3600 == pytest.approx(seconds)
 
 
-def test_the_table_has_a_line_a_part_and_model(planned, root, capsys):
-    planned("{models: [large, gemma-3-270m]}")
-    assert plan.main(["--profile", "mine", "--tflops", "0.001", "--bandwidth", "1e6"], root) == 0
-    out = capsys.readouterr().out
-    # The mean is 20 calls of 555 / 3.7 + 100 tokens, and 3 of 50 / 3.7 + 30, and 1 of 50 / 3.7.
-    # 307 tokens take 2 x 268,098,176 operations each, at 1e9 a second: 165 s.
-    found = [line.split() for line in out.splitlines() if line.startswith(("1-part", "all"))]
-    assert found == [
-        ["1-part", "gemma-3-270m", "24", "0.00", "1.1", "0.046"],
-        ["1-part", "judge", "4", "0.00", "unknown", "unknown"],
-        ["1-part", "large", "30", "0.00", "unknown", "unknown"],
-        ["all", "58", "0.00", "0.046"],
-    ]
-    assert "0.001 TFLOP/s and 1e+06 GB of memory a second" in out
-
-
 def test_the_laptops_plan_is_what_the_records_hold():
     counted = pd.read_csv(paths.DATA / "records" / "calls.csv")
     files = sorted((paths.DATA / "records").glob("*.parquet"))

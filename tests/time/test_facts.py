@@ -201,13 +201,6 @@ def test_bad_file_gives_one_sentence(load, text, message):
         load(text)
 
 
-def test_periods_that_touch_are_two(load):
-    mine = load(HEADER + "A,employer,B,2001,2005\nA,employer,B,2005,2009\n")
-    assert list(mine["fact_id"]) == ["employer/a/b/2001", "employer/a/b/2005"]
-    on_one_day = "A,employer,B,2001,2005-05-02\nA,employer,B,2005-05-02,2009\n"
-    assert len(load(HEADER + on_one_day)) == 2
-
-
 @pytest.mark.parametrize(
     ("start", "end", "years"),
     [
@@ -507,18 +500,6 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
     assert set(same.table["source"]) == {SETS["timestress"].hub}
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("Time", "2005-13", r" cannot be read as timestress \(ValueError: '2005-13' is no date"),
-        ("IsCorrect", "Yes", r", row 1: the IsCorrect 'Yes' is not as TimeStress has it"),
-    ],
-)
-def test_a_bad_row_of_timestress(stress, column, value, message):
-    with pytest.raises(FactsError, match=rf"bad\.parquet{message}"):
-        stress("bad.parquet", **{column: [value, *ROWS[column][1:]]})
-
-
 BESIDE = [
     ("a", "head", "Peru", "Juan", ["J."]),
     ("b", "head", "Peru", "Rosa", []),
@@ -547,19 +528,6 @@ def test_other_objects_are_never_the_subjects_own(some_facts: pd.DataFrame) -> N
     again = temporal.other_objects(some_facts, 2, seed=1).set_index("fact_id")["others"]
     assert two.sort_index().tolist() == temporal.other_objects(some_facts, 2)["others"].tolist()
     assert any(two[name] != again[name] for name in "abcdef")
-
-
-def test_other_subjects_have_none_of_the_names(some_facts: pd.DataFrame) -> None:
-    named = some_facts.assign(others=[["Fidel"], [], ["Rosa"], [], ["Juan"], ["Luz"], []])
-    drawn = temporal.other_subjects(named, 9).set_index("fact_id")["other_subjects"].map(set)
-    # a: Chile has a juan, Cuba has its wrong name. b: nobody else has a Rosa. c: Peru has a Juan.
-    # d: "the J." is Peru's. e: Peru and Chile have a Juan. f: Chile has its wrong name.
-    assert drawn.tolist() == [set(), {"Chile", "Cuba"}, {"Cuba"}, {"Cuba"}, set(), {"Peru"}, set()]
-    one = temporal.other_subjects(named[::-1], 1)
-    assert (one["other_subjects"].map(len) <= 1).all()
-    assert one.sort_index()["other_subjects"].tolist() == (
-        temporal.other_subjects(named, 1)["other_subjects"].tolist()
-    )
 
 
 def test_a_fact_is_asked_of_all_its_subjects(some_facts: pd.DataFrame) -> None:
