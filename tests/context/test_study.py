@@ -2,7 +2,6 @@
 
 from factrobust import context
 from factrobust.context import meter
-from factrobust.context.rules import CAUSES
 
 # As in 5.4, whose answers are recorded.
 FALSE_OR_NOT = {
@@ -66,31 +65,3 @@ def test_facts_known_or_not_are_asked_behind_a_false_sentence(notebook):
     same = study.grounded.merge(parts[parts["mode"] == "asserted"], on=["question_id", "words"])
     assert len(same) == 1
     assert same["followed"].equals(same["following"])
-
-
-def test_passages_have_causes(notebook):
-    study = context.Passages(**notebook(data="embedded", n_facts=60))
-    assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 8
-    assert study.cases["cause"].isin(CAUSES).all()
-    assert study.cases["slots"].map(len).min() > 0
-
-
-def test_the_world_and_its_town(notebook):
-    for name, relations in (("world", 4), ("town", 1)):
-        asked = context.Study(
-            **notebook(
-                models=[],
-                questions=name,
-                n_objects=3,
-            )
-        ).questions
-        assert asked["base_id"].value_counts().tolist() == [3] * relations
-        known = context.KnownContexts(
-            **notebook(
-                models=[],
-                data=name,
-                n_facts=8,
-            )
-        )
-        assert len(known.contexts) == 3 * len(known.questions) == 24
-        assert len(known.pool) == {"world": 1430, "town": 208}[name]
