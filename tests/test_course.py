@@ -235,7 +235,7 @@ def test_the_graded_example_quotes_the_table():
     [
         ("temperature", 30, ["model", "fact_id"]),
         ("years", 20, ["model", "fact_id", "year"]),
-        ("contexts", 10, ["model", "question_id", "context"]),
+        ("contexts", 4, ["model", "question_id", "context"]),
     ],
 )
 def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):

@@ -166,24 +166,6 @@ def test_padding_goes_through_no_layer(smollm, monkeypatch):
     torch.testing.assert_close(keys[at], plain_keys[at], atol=1e-4, rtol=1e-4)
 
 
-def test_prompts_that_begin_alike_are_read_once(smollm, watch):
-    lands = ("Kenya", "Peru", "Chad", "Fiji")
-    prompts = [f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in lands[:2]]
-    prompts += [f"What is the capital city of {land}? It is" for land in lands]
-    lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts]
-    with watch(smollm) as read:
-        answers = smollm.generate(prompts, max_new_tokens=1)
-    with watch(smollm) as scored:
-        scores = smollm.score(prompts, [" Ann"] * 8)
-    # "What is the capital city of" but once.
-    assert read.tokens == scored.tokens < sum(lengths) - 3 * 5
-    for prompt, answer, score in zip(prompts, answers, scores, strict=True):
-        [alone] = smollm.generate([prompt], max_new_tokens=1)
-        assert alone.token_ids == answer.token_ids
-        np.testing.assert_allclose(alone.logprobs, answer.logprobs, atol=1e-4)
-        np.testing.assert_allclose(score, smollm.score([prompt], [" Ann"])[0], atol=1e-4)
-
-
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     toy = toy_model(
         {

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers as hf
 
-from factrobust.models.encdec import Encoded, Seq2SeqLM
+from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import ModelError
 
 PROMPTS = ["a", "why so", "the quick brown fox jumps over the lazy dog", "bb", "12345678", "abc"]
@@ -133,42 +133,6 @@ def test_every_operation_equals_the_network_itself(any_kind):
             assert len(top) == 10
             assert top[0][1] == chosen
             assert [p for _, p in top] == sorted((p for _, p in top), reverse=True)
-
-
-def test_rows_are_copied_only_when_somebody_ends_or_branches(any_kind, monkeypatch):
-    copies: list[list[int]] = []
-    rows = Encoded.rows
-
-    def counted(self: Encoded, index: list[int]) -> Encoded:
-        copies.append(index)
-        return rows(self, index)
-
-    monkeypatch.setattr(Encoded, "rows", counted)
-    prompts = [
-        [5, 6, 0],
-        [7, 8, 9, 10, 0],
-        [5, 0],
-    ]
-    with torch.inference_mode():
-        _, grow = any_kind.prefill(prompts)
-        grow([0, 1, 2], [20, 21, 22])
-        grow([0, 1, 2], [23, 24, 25])
-        assert copies == []
-        hidden = grow([0, 0, 2], [26, 27, 28])  # the second ends, the first branches
-        assert copies == [[0, 0, 2]]
-        for k, (row, answer) in enumerate(
-            [
-                (0, [20, 23, 26]),
-                (0, [20, 23, 27]),
-                (2, [22, 25, 28]),
-            ]
-        ):
-            torch.testing.assert_close(
-                any_kind.body.logits(hidden[k : k + 1])[0],
-                any_kind.whole(prompts[row], answer, 1)[0],
-                atol=2e-5,
-                rtol=1e-5,
-            )
 
 
 def test_a_network_whose_decoder_has_no_start_cannot_be_asked(lettered):
