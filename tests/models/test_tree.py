@@ -78,19 +78,6 @@ def test_logprobs_of_samples_by_hand(toy):
     assert g.top_logprobs == []
 
 
-@pytest.mark.parametrize(
-    ("t", "options", "possible"),
-    [
-        (1.0, {"top_k": 2}, 2),
-        (5.0, {"top_p": 0.6}, 3),  # At t = 5 the first two hold 0.55.
-        (1.0, {"min_p": 0.25}, 3),  # 0.15 is more than a quarter of 0.5.
-    ],
-)
-def test_truncation_restricts(toy, t, options, possible):
-    counts = first_letters(toy, temperature=t, n=500, **options)
-    assert (counts > 0).tolist() == [k < possible for k in range(4)]
-
-
 def test_answers_under_truncation_by_hand(toy):
     asked = ["why?"] * 3, [" a.", " b", " d"]
     [a, b, d] = np.exp(toy.temper(*asked, [1.0, 0.5], min_p=0.25))
@@ -368,14 +355,6 @@ def test_log_norms_by_bins_and_of_what_is_left_equal_float64(vocabulary):
         low = floors(z, temperatures, cuts)
         left = tempered.masked_fill(z[..., None] < low[:, None], -torch.inf).logsumexp(dim=1)
         torch.testing.assert_close(log_norms(z, temperatures, low), left, rtol=0, atol=2e-6)
-
-
-def test_weights_are_exp_and_zero_where_that_is_nothing():
-    lowest = tree.LOWEST / tree.LOG2E
-    z = torch.tensor([0.0, -1.0, -80.0, lowest, -90.0, -104.0, -torch.inf])
-    exact = torch.where(z > lowest, z.double().exp(), 0.0).float()
-    torch.testing.assert_close(weights(z), exact, rtol=1e-5, atol=0)  # 1e-7 of the exponent
-    assert z[-1] == -torch.inf, "the argument is left as it is"
 
 
 # -- ties: the lowest token id, as argmax ----------------------------------------------------------

@@ -100,13 +100,13 @@ def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tm
     assert others == []
     truth = encode(changed.value)
     found = 0
-    seeds = 400
+    seeds = 100
     for seed in range(seeds):
         drawn = draw(folder, 0.2, seed, [ONE])
         assert len(drawn) == 10
         found += any(recorded.call == changed.call for recorded in drawn)
-    # Binomial of 400 and 0.2: 80, with a standard deviation of 8.
-    assert abs(found - 80) < 4 * 8
+    # Binomial of 100 and 0.2: 20, with a standard deviation of 4.
+    assert abs(found - 20) < 4 * 4
 
     wrong = changed._replace(value=changed.value | {"text": " b."})
     drawn = [*(r for r in draw(folder, 0.2, 0, [ONE]) if r.call != changed.call), wrong]
