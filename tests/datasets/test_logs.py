@@ -105,6 +105,12 @@ def test_two_runs_of_inspect_ai_in_pairs(tmp_path):
     assert found.facts[0].accepted == ["n0", "number 0"]
 
 
+def test_a_log_against_itself_loses_nothing(tmp_path):
+    path = inspected(tmp_path / "a.json", "CCIC")
+    [side] = flips.flips(path, [path]).sides
+    assert (side.lost.value, side.gained.value, side.churn.value, side.mcnemar) == (0, 0, 0, 1)
+
+
 def test_logs_that_cannot_be_compared(tmp_path):
     one = lm_eval(tmp_path / "a.jsonl", [1, 0])
     other_prompt = {"arguments": {"gen_args_0": {"arg_0": "Who?", "arg_1": {"until": ["\n"]}}}}
