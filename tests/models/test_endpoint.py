@@ -134,28 +134,6 @@ def test_wrong_mappings_are_one_sentence_without_secrets(wrong, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_greedy_through_completions(server):
-    server.answer = lambda body: with_logprobs()
-    [made] = model(server).generate(
-        ["Kenya:"],
-        max_new_tokens=7,
-        stop=["\n"],
-        alternatives=10,
-    )
-    assert made.prompt == "Kenya:"
-    assert made.text == " Nai robi"
-    assert made.logprobs == [-0.5, -0.5]
-    assert list(map(len, made.top_logprobs)) == [10, 10]
-    asked = {
-        "model": "llama",
-        "prompt": "Kenya:",
-        "max_tokens": 7,
-        "stop": ["\n"],
-    }
-    assert server.asked == [WIDE | asked | {"temperature": 0.0, "logprobs": 10}]
-    assert server.paths == ["/v1/completions"]
-
-
 def test_greedy_through_chat(server):
     top = [{"token": "Nai", "logprob": -0.5}] + [{"token": str(i), "logprob": -9} for i in range(9)]
     content = [{"token": "Nai", "logprob": -0.5, "top_logprobs": top}]
