@@ -163,18 +163,6 @@ def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     assert "\n" not in str(caught.value)
 
 
-def test_embedded_relations():
-    table = load_relations()
-    assert table.index.is_unique
-    assert set(table["answer_type"]) == set(ANSWER_TYPES)
-    assert set(table["domain"]) == set(DOMAINS)
-    assert table["popqa"].sum() == 16
-    assert table["question"].str.endswith("?").all()
-    # A prefix that ended in a space would put a token boundary inside the answer.
-    assert not table["prefix"].str.endswith((" ", ".", ":")).any()
-    assert table.loc["capital", "prefix"] == "The capital of {subject} is"
-
-
 @pytest.mark.parametrize(
     ("row", "what"),
     [

@@ -4,16 +4,13 @@ import re
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import pytest
 
-from factrobust import schemas, tables
+from factrobust import schemas
 from factrobust.datasets import world as w
-from factrobust.datasets.facts import RELATION_NAME
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
 from factrobust.time.dates import classify, parse, verbalise
-from factrobust.time.facts import load_named_temporal
 from factrobust.wording.facts import load_named_questions
 
 
@@ -198,23 +195,6 @@ def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
     assert len(load_named(["world"], limit=30).table) == 30
 
 
-def test_part_2_asks_at_dates_of_the_century(world):
-    loaded = load_named_temporal("world")
-    schemas.TemporalFacts.validate(loaded.table)
-    schemas.Dates.validate(loaded.dates)
-    assert len(loaded.table) == 748
-    assert loaded.dates["year"].between(1900, 1999).all()
-    few = load_named_temporal(
-        "world",
-        limit=20,
-        n_correct=3,
-        n_incorrect=2,
-        n_fine=5,
-    )
-    assert few.dates["fact_id"].nunique() == 20
-    assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
-
-
 def test_a_table_gets_the_exposure_of_its_facts(world):
     asked = load_named_questions("world").table
     asked = asked[asked["relation"] == "dish"]
@@ -262,40 +242,3 @@ def test_curves_have_exact_bounds():
 
 
 # ---- the tables ----------------------------------------------------------------------------------
-
-NAME = tables.filled("write a name")
-WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole tables.number")
-FLAG = tables.one_of(["true", "false"])
-SOME = tables.number("write one, or leave it empty")
-COLUMNS = {
-    "relations": dict.fromkeys(("kind", "objects", "domain"), NAME)
-    | {"relation": RELATION_NAME, "dated": FLAG, "answer_type": tables.one_of(tables.ANSWER_TYPES)},
-    "objects": {"list": NAME, "object": NAME},
-    "wordings": {
-        "relation": NAME,
-        "wording": WHOLE,
-        "held_out": FLAG,
-        "statement": pa.Check.str_matches(r"^[^{}]*\{subject\}[^{}]* \{object\}\.$"),
-        "question": pa.Check.str_matches(r"^[^{}]*\{subject\}[^{}]*\?$"),
-    },
-    "facts": dict.fromkeys(("fact_id", "subject", "object", "rival"), NAME)
-    | {
-        "start": None,
-        "end": None,
-        "exposure": WHOLE,
-        "n_wordings": WHOLE,
-    }
-    | {"wordings": pa.Check.str_matches(rf"^0(\|[1-{w.SEEN - 1}])*$")}
-    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), SOME)
-    | {"form": tables.one_of(["both", "statements", "questions"])}
-    | {"timing": tables.one_of(["spaced", "massed", "early", "late"])},
-    "spare": {"kind": NAME, "name": NAME},
-}
-
-
-@pytest.mark.parametrize("path", [*w.files(), *w.FOLDER.glob("facts-[12].csv")])
-def test_the_tables_hold_what_their_readme_says(path, world):
-    name = path.stem.partition("-")[0]
-    relations = {"relation": tables.one_of(world.relations.index)} if name == "facts" else {}
-    checks = COLUMNS[name] | relations
-    tables.read_checked(path, tables.csv_schema(checks, **checks))
