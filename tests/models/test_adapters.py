@@ -33,9 +33,11 @@ def llama(*, tied: bool) -> Any:
     return hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES, tie_word_embeddings=tied))
 
 
-@pytest.fixture
-def bases(letters, tmp_path):
-    folders = {tied: tmp_path / f"tied-{tied}" for tied in (True, False)}
+@pytest.fixture(scope="module")
+def bases(letters, tmp_path_factory):
+    """Folders of a network whose head is its embedding, and of one with a head of its own."""
+    place = tmp_path_factory.mktemp("bases")
+    folders = {tied: place / f"tied-{tied}" for tied in (True, False)}
     for tied, folder in folders.items():
         llama(tied=tied).save_pretrained(folder)
         letters.save_pretrained(folder)

@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import dask
 import dask.system
@@ -70,18 +69,16 @@ def processes(noted):
     """The address of a cluster of two processes that note their slices."""
     preload = {"distributed.worker.preload": [str(Path(__file__).with_name("noting_worker.py"))]}
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, {"NOTED": str(noted)}))
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
+        environment.setenv("NOTED", str(noted))
         with dask.config.set(preload):  # not for the workers of other tests
             address = stack.enter_context(cluster.cluster("local", 2))
         yield address
 
 
-@pytest.mark.parametrize("script", ["", "import torch"])
-def test_workers_share_the_cores_and_this_process_keeps_its_own(
-    script, tmp_path, monkeypatch, capfd
-):
+def test_workers_share_the_cores_and_this_process_keeps_its_own(tmp_path, monkeypatch, capfd):
     file = tmp_path / "script.py"
-    file.write_text(script)
+    file.write_text("import torch")
     caller = SimpleNamespace(__file__=str(file), __spec__=None)
     monkeypatch.setitem(sys.modules, "__main__", caller)  # workers repeat its imports
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
@@ -93,11 +90,9 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(
         workers = client.scheduler_info()["workers"].values()
         assert [*threads.values()] == ["3", "3"]
         assert [worker["nthreads"] for worker in workers] == [1, 1]
-        # Weights, and what runs them, come with the first slice, if the script does not bring it.
-        assert [*imported.values()] == [bool(script)] * 2
-        if script:  # in the thread that answers
-            asked = [client.submit(torch.get_num_threads, workers=w) for w in threads]
-            assert client.gather(asked) == [3, 3]
+        assert [*imported.values()] == [True, True]
+        asked = [client.submit(torch.get_num_threads, workers=w) for w in threads]
+        assert client.gather(asked) == [3, 3]  # in the thread that answers
         assert set(interrupt.values()) == {signal.SIG_IGN}  # Ctrl-C ends the run, which ends them
         assert os.environ["OMP_NUM_THREADS"] == "7"
         assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
