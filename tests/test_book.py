@@ -12,7 +12,6 @@ import sys
 import time
 from contextlib import contextmanager
 
-import nbformat
 import pandas as pd
 import pytest
 
@@ -141,32 +140,6 @@ def test_the_book_opens_in_a_browser(book, browser, name, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
 
-@NO_WORLD
-def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
-    """Its cells as plain Python; then each function again, as a slider calls it."""
-    pytest.importorskip("ipywidgets")
-    monkeypatch.chdir(ROOT / "notebooks")
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    cells = nbformat.read("playground.ipynb", as_version=4).cells
-    names = {}
-    for cell in cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-    model, question = "gemma-3-270m", "What is the capital of Kenya?"
-    calls = {
-        "temperature": [(model, question, t) for t in (0.5, 1.5)],
-        "wordings": [(model, "\n".join(names["shining"]["question"]), n) for n in (2, 5)],
-        "context": [(model, *names["false"][["question", "sentence"]].iloc[0])],
-        "exposure": [(names["pick"].options[0], n, 0.0) for n in names["doses"][1:3]],
-    }
-    for name, arguments in calls.items():
-        names[name](*arguments[0])
-        start = time.process_time()
-        names[name](*arguments[-1])
-        assert time.process_time() - start < 0.3, name
-        names["plt"].close("all")
-
-
 @pytest.fixture
 def lab(tmp_path):
     """The address of JupyterLab on a copy of the playground, as it may save it."""
@@ -205,49 +178,3 @@ def test_the_playground_runs_in_jupyterlab(browser, lab):
         changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
         page.wait_for_function(changed, arg=[shown, before])
         assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
-
-
-# Of each part's boxes and what it shows: nothing is wider than its place, or lies on another.
-CUT = """part => [...part.querySelectorAll('input[type=text], textarea, select')]
-  .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.value)"""
-OVERLAP = """part => {
-  const boxes = [...part.querySelectorAll('.widget-inline-hbox, img, .jp-OutputArea-child:not(:has(img))')]
-    .map(x => x.getBoundingClientRect()).filter(x => x.height > 0);
-  return boxes.filter((a, i) => boxes.some((b, j) => i < j
-    && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
-}"""
-
-
-@NO_WORLD
-def test_the_playground_fits_a_laptops_screen(browser, lab):
-    """Its code is folded, a sentence stands in each part, and no box cuts its text."""
-    with opened(browser, lab, 1366) as page:
-        page.set_default_timeout(60_000)
-        page.set_viewport_size({"width": 1366, "height": 768})
-        page.get_by_text("| Idle").wait_for()
-        assert page.locator(".jp-CodeCell .jp-InputArea-editor:visible").count() == 0
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_text("Run All Cells", exact=True).click()
-        page.set_viewport_size({"width": 1366, "height": 9000})  # a cell out of sight is not drawn
-        parts = page.locator(".widget-interact")
-        parts.nth(4).locator("img").wait_for()
-        told = [
-            "of 100 draws.",
-            "",
-            "different answers.",
-            "From memory the model says",
-            "the model knows",
-        ]
-        for i, words in enumerate(told):
-            part = parts.nth(i)
-            assert words in part.inner_text()
-            assert part.evaluate(CUT) == [], i
-            assert part.evaluate(OVERLAP) == 0, i
-            assert part.bounding_box()["width"] <= 1366
-            assert all(
-                x.bounding_box()["width"] > 400 for x in part.locator("input[type=text]").all()
-            )
-        parts.nth(1).locator("input[type=text]").first.fill("Who was the president of Kenya?")
-        page.keyboard.press("Tab")
-        parts.nth(1).get_by_text("This question has no date").wait_for()
-        assert parts.nth(1).locator("img").count() == 0
