@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -141,30 +142,56 @@ def test_the_book_opens_in_a_browser(book, browser, name, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
 
-@NO_WORLD
-def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
-    """Its cells as plain Python; then each function again, as a slider calls it."""
+@pytest.fixture
+def playground(monkeypatch):
+    """Its code cells, and the names in them; no model may be loaded."""
     pytest.importorskip("ipywidgets")
     monkeypatch.chdir(ROOT / "notebooks")
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "path", [*sys.path])
     cells = nbformat.read("playground.ipynb", as_version=4).cells
-    names = {}
+    yield [cell for cell in cells if cell.cell_type == "code"], {}
+    plt.close("all")
+
+
+@NO_WORLD
+def test_the_playground_shows_what_its_cells_say(playground, capsys):
+    """Each first answer is recorded; and a slider of its part begins with the same sentence."""
+    cells, names = playground
+    told = []
     for cell in cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-    model, question = "gemma-3-270m", "What is the capital of Kenya?"
+        exec(cell.source, names)
+        said = capsys.readouterr().out
+        if "interact(" in cell.source:
+            assert cell.outputs == []
+            assert told[-1].splitlines()[-1] in said
+        else:
+            shown = [output.text for output in cell.outputs if output.output_type == "stream"]
+            assert said == "".join(shown)
+            told += shown
+    assert len(told) == 5
+
+
+@NO_WORLD
+def test_the_playground_answers_within_300_ms_on_records(playground):
+    """Each function a second time, as a slider calls it."""
+    cells, names = playground
+    exec(cells[0].source, names)
+    play, model = names["play"], "gemma-3-270m"
+    shining = "Who directed the film The Shining?\nBy whom was the movie The Shining directed?"
+    kenya = "In {year}, who was the head of state of Kenya?", "Mwai Kibaki"
     calls = {
-        "temperature": [(model, question, t) for t in (0.5, 1.5)],
-        "wordings": [(model, "\n".join(names["shining"]["question"]), n) for n in (2, 5)],
-        "context": [(model, *names["false"][["question", "sentence"]].iloc[0])],
-        "exposure": [(names["pick"].options[0], n, 0.0) for n in names["doses"][1:3]],
+        play.temperature: [(model, "What is the capital of Kenya?", t) for t in (0.5, 1.5)],
+        play.years: [(model, *kenya, years) for years in ((2003, 2012), (2003, 2010))],
+        play.wordings: [(model, shining, n) for n in (1, 2)],
+        play.exposure: [("world-s", n, 0.0) for n in (4, 16)],
     }
-    for name, arguments in calls.items():
-        names[name](*arguments[0])
+    for call, (first, second) in calls.items():
+        call(*first)
         start = time.process_time()
-        names[name](*arguments[-1])
-        assert time.process_time() - start < 0.3, name
-        names["plt"].close("all")
+        call(*second)
+        assert time.process_time() - start < 0.3, call
+    assert not play.loaded
 
 
 @pytest.fixture
@@ -233,7 +260,7 @@ def test_the_playground_fits_a_laptops_screen(browser, lab):
         parts.nth(4).locator("img").wait_for()
         told = [
             "of 100 draws.",
-            "",
+            "likelier after a year of yours",
             "different answers.",
             "From memory the model says",
             "the model knows",
