@@ -24,7 +24,7 @@ NO_WORLD = pytest.mark.skipif(
     not (ROOT / "data" / "teaching" / "world.csv").exists(),
     reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
 )
-NAMES = ("dial", "cube", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
+NAMES = ("dial", "cube", "wordings", "meter", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
 
 
@@ -115,6 +115,26 @@ def test_of_the_cube_the_fact_is_left(browser, pages):
         said = page.locator("#number").inner_text()
         assert f"adds {fact['mean']:.3f} nats" in said
         assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in said
+
+
+def test_the_meter_splits_following_into_copying_and_reading(browser, pages):
+    """Gemma in the question's words: the false sentence, then nonsense, and what is left."""
+    table = pd.read_csv(ROOT / "figures" / "4-context" / "table-meter.csv")
+    own = table.query("model == 'gemma-3-270m' and words == 'question'").set_index("part")
+    percents = {
+        part: [f"{100 * x:.0f}" for x in row]
+        for part, *row in own[["mean", "low", "high"]].itertuples()
+    }
+    with opened(browser, (pages / "meter.html").as_uri(), 1280) as page:
+        assert "The capital of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        for about, part in ((0, "following"), (2, "copying")):
+            page.locator("#about").fill(str(about))
+            mean, low, high = (f"{x}%" for x in percents[part])
+            said = page.locator("#number").inner_text()
+            assert f"follows {mean} [{low}, {high}]" in said
+        assert "The blorp of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        mean, low, high = percents["reading"]
+        assert f"{mean} points [{low}, {high}] are reading" in said
 
 
 def test_the_book_is_built_without_a_link_that_it_needs(book):

@@ -72,6 +72,8 @@ def notebook(week: str, *, solved: bool) -> Any:
     """A week's notebook, without outputs."""
     page = (FOLDER / f"week-{week}.md").read_text(encoding="utf-8")
     first, _, rest = page.partition("## Reading")
+    kind = "solved" if solved else "exercises"
+    first = first.replace(f"# Week {week}:", f"# Week {week}, {kind}:", 1)
     others = "with its solutions. Try the exercises in" if solved else "Solutions are in"
     first += f"This is the week's notebook{' ' if solved else '. '}{others} "
     first += f"[the {'student' if solved else 'solved'} notebook](week-{week}-{'exercises' if solved else 'solved'}.ipynb)."
