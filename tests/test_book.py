@@ -12,6 +12,8 @@ import sys
 import time
 from contextlib import contextmanager
 
+import matplotlib.pyplot as plt
+import nbformat
 import pandas as pd
 import pytest
 
@@ -22,7 +24,7 @@ NO_WORLD = pytest.mark.skipif(
     not (ROOT / "data" / "teaching" / "world.csv").exists(),
     reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
 )
-NAMES = ("dial", "cube", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
+NAMES = ("dial", "cube", "wordings", "meter", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
 
 
@@ -115,6 +117,26 @@ def test_of_the_cube_the_fact_is_left(browser, pages):
         assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in said
 
 
+def test_the_meter_splits_following_into_copying_and_reading(browser, pages):
+    """Gemma in the question's words: the false sentence, then nonsense, and what is left."""
+    table = pd.read_csv(ROOT / "figures" / "4-context" / "table-meter.csv")
+    own = table.query("model == 'gemma-3-270m' and words == 'question'").set_index("part")
+    percents = {
+        part: [f"{100 * x:.0f}" for x in row]
+        for part, *row in own[["mean", "low", "high"]].itertuples()
+    }
+    with opened(browser, (pages / "meter.html").as_uri(), 1280) as page:
+        assert "The capital of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        for about, part in ((0, "following"), (2, "copying")):
+            page.locator("#about").fill(str(about))
+            mean, low, high = (f"{x}%" for x in percents[part])
+            said = page.locator("#number").inner_text()
+            assert f"follows {mean} [{low}, {high}]" in said
+        assert "The blorp of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        mean, low, high = percents["reading"]
+        assert f"{mean} points [{low}, {high}] are reading" in said
+
+
 def test_the_book_is_built_without_a_link_that_it_needs(book):
     for page in book.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -138,6 +160,36 @@ def test_the_book_opens_in_a_browser(book, browser, name, width):
     with opened(browser, (book / f"{name}.html").as_uri(), width) as page:
         assert page.locator("article h1").first.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
+
+
+@pytest.fixture
+def playground(monkeypatch):
+    """Its code cells, and the names in them; no model may be loaded."""
+    pytest.importorskip("ipywidgets")
+    monkeypatch.chdir(ROOT / "notebooks")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    cells = nbformat.read("playground.ipynb", as_version=4).cells
+    yield [cell for cell in cells if cell.cell_type == "code"], {}
+    plt.close("all")
+
+
+@NO_WORLD
+def test_the_playground_shows_what_its_cells_say(playground, capsys):
+    """Each first answer is recorded; and a slider of its part begins with the same sentence."""
+    cells, names = playground
+    told = []
+    for cell in cells:
+        exec(cell.source, names)
+        said = capsys.readouterr().out
+        if "interact(" in cell.source:
+            assert cell.outputs == []
+            assert told[-1].splitlines()[-1] in said
+        else:
+            shown = [output.text for output in cell.outputs if output.output_type == "stream"]
+            assert said == "".join(shown)
+            told += shown
+    assert len(told) == 5
 
 
 @pytest.fixture
@@ -178,3 +230,49 @@ def test_the_playground_runs_in_jupyterlab(browser, lab):
         changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
         page.wait_for_function(changed, arg=[shown, before])
         assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+
+
+# Of each part's boxes and what it shows: nothing is wider than its place, or lies on another.
+CUT = """part => [...part.querySelectorAll('input[type=text], textarea, select')]
+  .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.value)"""
+OVERLAP = """part => {
+  const boxes = [...part.querySelectorAll('.widget-inline-hbox, img, .jp-OutputArea-child:not(:has(img))')]
+    .map(x => x.getBoundingClientRect()).filter(x => x.height > 0);
+  return boxes.filter((a, i) => boxes.some((b, j) => i < j
+    && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
+}"""
+
+
+@NO_WORLD
+def test_the_playground_fits_a_laptops_screen(browser, lab):
+    """Its code is folded, a sentence stands in each part, and no box cuts its text."""
+    with opened(browser, lab, 1366) as page:
+        page.set_default_timeout(60_000)
+        page.set_viewport_size({"width": 1366, "height": 768})
+        page.get_by_text("| Idle").wait_for()
+        assert page.locator(".jp-CodeCell .jp-InputArea-editor:visible").count() == 0
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        page.set_viewport_size({"width": 1366, "height": 9000})  # a cell out of sight is not drawn
+        parts = page.locator(".widget-interact")
+        parts.nth(4).locator("img").wait_for()
+        told = [
+            "of 100 draws.",
+            "likelier after a year of yours",
+            "different answers.",
+            "From memory the model says",
+            "the model knows",
+        ]
+        for i, words in enumerate(told):
+            part = parts.nth(i)
+            assert words in part.inner_text()
+            assert part.evaluate(CUT) == [], i
+            assert part.evaluate(OVERLAP) == 0, i
+            assert part.bounding_box()["width"] <= 1366
+            assert all(
+                x.bounding_box()["width"] > 400 for x in part.locator("input[type=text]").all()
+            )
+        parts.nth(1).locator("input[type=text]").first.fill("Who was the president of Kenya?")
+        page.keyboard.press("Tab")
+        parts.nth(1).get_by_text("This question has no date").wait_for()
+        assert parts.nth(1).locator("img").count() == 0
