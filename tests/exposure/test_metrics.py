@@ -172,16 +172,6 @@ def test_no_holm_is_smaller_than_one_before_it() -> None:
     assert metrics.against_chance(table, ["model"])["holm"].tolist() == pytest.approx([1 / 4] * 2)
 
 
-def test_each_of_several_measures_has_its_own_curve() -> None:
-    rows = facts(metrics.hill(DOSES, 0.05, 0.95, 20, 1.4), 40)
-    rows["sure"] = rows["right"].where(rows["exposure"] > 0) * 0.5
-    rows = rows.fillna({"sure": 0.0})
-    table = metrics.dose_response(rows, ["right", "sure"], ["measure", "model"])
-    assert table["measure"].tolist() == ["right", "sure"]
-    assert table.loc[0].drop("measure").equals(metrics.dose_response(rows, "right").loc[0])
-    assert table["top"][1] == pytest.approx(table["top"][0] / 2, rel=0.1)
-
-
 def test_curves_are_those_of_the_fits() -> None:
     rows = [("a", 0.0, 1.0, 4.0, 1.0), ("b", 0.0, np.nan, np.nan, np.nan)]
     fits = pd.DataFrame(rows, columns=["model", "floor", "top", "mean", "slope"])
