@@ -240,13 +240,8 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
         for end in edges[n + 1 :]:
             if end - start > longest or text[end - 1].isspace():
                 continue
-            if normalise(text[start:end]) == goal and _stands(
-                text,
-                start,
-                end,
-                goal,
-                whole,
-            ):
+            is_goal = normalise(text[start:end]) == goal
+            if is_goal and _stands(text, start, end, goal, whole):
                 # Of two that overlap the later, shorter one is the answer alone.
                 found = [span for span in found if span[1] <= start]
                 found.append((start, end))
