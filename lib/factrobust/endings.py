@@ -164,13 +164,9 @@ def first_sentence(text: str) -> str:
     for match in MARK.finditer(line):
         before = line[: match.start()].rstrip()
         mark = match[1] or match[2]
+        after = line[match.end() :].lstrip()
         word = OPENING.split(before)[-1]
-        if not before or not _sentence_ends(
-            before,
-            word,
-            mark,
-            line[match.end() :].lstrip(),
-        ):
+        if not before or not _sentence_ends(before, word, mark, after):
             continue
         stop = set(match[0]) <= {".", "。"}
         named = END_OF_NAME.fullmatch(word) or DOTTED.fullmatch(word)
