@@ -245,28 +245,27 @@ def test_exact_match(text, answers, same):
 
 
 @pytest.mark.parametrize(
-    ("text", "answers", "words", "substring"),
+    ("text", "answers", "held"),
     [
-        ("It is Nairobi, of course", ["Nairobi"], True, True),
-        ("18", ["8"], False, True),
-        ("8 of 18", ["8"], True, True),
-        ("Nigeria", ["Niger"], False, True),
-        ("Paris,France", ["Paris"], True, True),
-        ("in St. Louis, Missouri", ["St. Louis"], True, True),
-        ("Louis of St", ["St. Louis"], False, False),
-        ("the U.S. of A.", ["US"], True, True),
-        ("Coca Cola Company", ["Coca-Cola"], True, True),
-        ("Reykjavik is", ["Reykjavík"], True, True),
-        ("Nairobi", ["Mombasa", "Nairobi"], True, True),
-        ("", ["Nairobi"], False, False),
-        ("Nairobi", [""], False, False),
-        ("", [""], False, False),
-        ("Nairobi", ["?"], False, False),
+        ("It is Nairobi, of course", ["Nairobi"], True),
+        ("18", ["8"], False),
+        ("8 of 18", ["8"], True),
+        ("Nigeria", ["Niger"], False),
+        ("Paris,France", ["Paris"], True),
+        ("in St. Louis, Missouri", ["St. Louis"], True),
+        ("Louis of St", ["St. Louis"], False),
+        ("the U.S. of A.", ["US"], True),
+        ("Coca Cola Company", ["Coca-Cola"], True),
+        ("Reykjavik is", ["Reykjavík"], True),
+        ("Nairobi", ["Mombasa", "Nairobi"], True),
+        ("", ["Nairobi"], False),
+        ("Nairobi", [""], False),
+        ("", [""], False),
+        ("Nairobi", ["?"], False),
     ],
 )
-def test_contains(text, answers, words, substring):
-    assert contains(text, answers) is words
-    assert contains(text, answers, whole_words=False) is substring
+def test_contains(text, answers, held):
+    assert contains(text, answers) is held
 
 
 def test_int_sim_by_hand():

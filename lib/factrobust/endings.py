@@ -70,32 +70,37 @@ def ask(
     *,
     max_new_tokens: int,
     stop: Sequence[str],
-    **how: Any,
+    temperatures: Sequence[float] = (),
+    **options: Any,
 ) -> list[Generation]:
-    """Greedy answers (`Model.generate`, whose options `how` are). A model whose answer has not
-    begun, since the text is blank, a label or a thought, is asked once more without stop strings
-    and with more tokens; then the text ends at the first stop string after the answer's beginning,
-    and the tokens are those up to there.
+    """Greedy answers (`Model.generate`, which is given the further `options`, too). A model whose
+    answer has not begun, since the text is blank, a label or a thought, is asked once more without
+    stop strings and with more tokens; then the text ends at the first stop string after the
+    answer's beginning, and the tokens are those up to there.
 
     ModelError if no thought has ended after THINKING tokens. If some have, the others are no
     answers, and a line on stderr says how many.
     """
-    found = model.generate(
-        prompts,
-        max_new_tokens=max_new_tokens,
-        stop=stop,
-        **how,
-    )
-    waiting = {
-        g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
-    }
-    thoughts = [prompt for prompt, g in waiting.items() if _thinks(g)]
-    others = [prompt for prompt in waiting if prompt not in {*thoughts}]
-    for asked, more in ((thoughts, THINKING), (others, LEAD)):
-        if asked:
-            longer = model.generate(asked, max_new_tokens=max_new_tokens + more)
-            waiting |= {g.prompt: _ended(g, stop) for g in longer}
-    if lost := sum(_thinks(waiting[prompt]) for prompt in thoughts):
+    if len(temperatures):
+        options["temperatures"] = temperatures
+    found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **options)
+    # 1. What has not begun is asked once more.
+    thoughts = []
+    others = []
+    for answer in found:
+        if answer.filtered or split(answer.text, answer.prompt)[1].strip():
+            continue
+        waiting = thoughts if _thinks(answer) else others
+        if answer.prompt not in waiting:
+            waiting.append(answer.prompt)
+    again: dict[str, Generation] = {}
+    for waiting, more in ((thoughts, THINKING), (others, LEAD)):
+        if waiting:
+            longer = model.generate(waiting, max_new_tokens=max_new_tokens + more)
+            again |= {answer.prompt: _ended(answer, stop) for answer in longer}
+    # 2. Thoughts that have not ended are no answers.
+    lost = sum(_thinks(again[prompt]) for prompt in thoughts)
+    if lost:
         report = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
         if lost == len(thoughts):
             raise ModelError(
@@ -103,16 +108,17 @@ def ask(
                 "that switches its thinking off, or in another prompt format (NAME#two-shot)"
             )
         print(f"{model.name}: {report}; these are no answers", file=sys.stderr)
-    grid = how.get("temperatures", ())
-    if len(grid) and (begun := [g for g in waiting.values() if g.token_ids]):
+    # 3. The curves of those that begin now.
+    tempered = [answer for answer in again.values() if answer.token_ids]
+    if len(temperatures) and tempered:
         curves = model.temper(
-            [g.prompt for g in begun],
-            [g.token_ids for g in begun],
-            grid,
-        ).tolist()
-        pairs = zip(begun, curves, strict=True)
-        waiting |= {g.prompt: replace(g, curve=curve) for g, curve in pairs}
-    return [waiting.get(g.prompt, g) for g in found]
+            [answer.prompt for answer in tempered],
+            [answer.token_ids for answer in tempered],
+            temperatures,
+        )
+        for answer, curve in zip(tempered, curves.tolist(), strict=True):
+            again[answer.prompt] = replace(answer, curve=curve)
+    return [again.get(answer.prompt, answer) for answer in found]
 
 
 def _thinks(answer: Generation) -> bool:
@@ -158,13 +164,9 @@ def first_sentence(text: str) -> str:
     for match in MARK.finditer(line):
         before = line[: match.start()].rstrip()
         mark = match[1] or match[2]
+        after = line[match.end() :].lstrip()
         word = OPENING.split(before)[-1]
-        if not before or not _sentence_ends(
-            before,
-            word,
-            mark,
-            line[match.end() :].lstrip(),
-        ):
+        if not before or not _sentence_ends(before, word, mark, after):
             continue
         stop = set(match[0]) <= {".", "。"}
         named = END_OF_NAME.fullmatch(word) or DOTTED.fullmatch(word)

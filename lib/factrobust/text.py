@@ -193,15 +193,14 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
     return bool(found) and any(found == normalise(answer) for answer in answers)
 
 
-def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
+def contains(text: str, answers: Sequence[str]) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation. The paper's "contains"
-    reads like a substring test (`whole_words=False`), which finds Niger in "Nigeria". By default an
-    answer must begin and end where words do."""
-    edge = " " if whole_words else ""
-    searched = f"{edge}{normalise(text)}{edge}"
+    reads like a substring test, which finds Niger in "Nigeria". Here an answer must begin and end
+    where words do."""
+    words = f" {normalise(text)} "
     for answer in answers:
         goal = normalise(answer)
-        if goal and f"{edge}{goal}{edge}" in searched:
+        if goal and f" {goal} " in words:
             return True
     return False
 
@@ -241,13 +240,8 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
         for end in edges[n + 1 :]:
             if end - start > longest or text[end - 1].isspace():
                 continue
-            if normalise(text[start:end]) == goal and _stands(
-                text,
-                start,
-                end,
-                goal,
-                whole,
-            ):
+            is_goal = normalise(text[start:end]) == goal
+            if is_goal and _stands(text, start, end, goal, whole):
                 # Of two that overlap the later, shorter one is the answer alone.
                 found = [span for span in found if span[1] <= start]
                 found.append((start, end))

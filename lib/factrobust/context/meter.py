@@ -155,11 +155,7 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
     reading (their difference), and neighbour (of the sentence about a neighbour)."""
     false = rows[rows["mode"].isin(["asserted", "denied"])]
     keys = ["model", "question_id", "base_id", "words", "place", "mode"]
-    wide = false.pivot(
-        index=keys,
-        columns="about",
-        values="followed",
-    ).reset_index()
+    wide = false.pivot(index=keys, columns="about", values="followed").reset_index()
     wide = wide.rename(columns={"subject": "following", "nonsense": "copying"})
     wide["reading"] = wide["following"] - wide["copying"]
     return wide.rename_axis(columns=None)

@@ -101,16 +101,12 @@ def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
     p2 = results["p2"]
     p3 = results["p3"]
-    if rule == "published":
-        found = np.where(results["p4"] > p3, "parametric", "contextual")
-    else:
-        found = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
-    return pd.Series(
-        found,
-        index=results.index,
-        dtype=object,
-        name="preference",
-    )
+    p4 = results["p4"]
+    by_rule: dict[str, Any] = {
+        "published": np.where(p4 > p3, "parametric", "contextual"),
+        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None),  # type: ignore[call-overload]
+    }
+    return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
 
 
 def mark_sources(

@@ -4,7 +4,6 @@ apart."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,19 +118,16 @@ def causes(table: pd.DataFrame) -> Figure:
 def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
     """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of
     `rows`), and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
-    form: dict[str, Any] = {
-        "panel": "model",
-        "by": "about",
-        "looks": ABOUT,
-        "width": DOUBLE,
-    }
     fig, panels = blocks.forest(
         table,
         "sentence",
         rows,
+        panel="model",
+        by="about",
+        looks=ABOUT,
         xlabel="share followed",
         shares="x",
-        **form,
+        width=DOUBLE,
     )
     for axis, _ in panels:
         axis.set_xlim(-0.03, 1.03)
@@ -162,10 +158,10 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
     }
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
-        stats = [
-            {name: row[end] for name, end in ends.items()} | {"fliers": []}
-            for row in part.to_dict("records")
-        ]
+        stats = []
+        for row in part.to_dict("records"):
+            box = {name: row[end] for name, end in ends.items()}
+            stats.append({**box, "fliers": []})
         places = part[column].map(rows.index)
         axis.bxp(
             stats,
@@ -188,31 +184,24 @@ def steps(texts: Mapping[str, str]) -> Figure:
     axis = axes.flat[0]
     axis.set(xlim=(0, 3), ylim=(-0.2, 2))
     axis.axis("off")
-    form: dict[str, Any] = {
-        "boxstyle": "round",
-        "fc": "white",
-        "ec": SOURCES["other"].colour,
-    }
     boxes = {}
     for name, (x, y) in PLACES.items():
-        words = fill(texts[name], 30)
         drawn = axis.text(
             x,
             y,
-            words,
+            fill(texts[name], 30),
             ha="center",
             va="center",
-            bbox=form,
+            bbox={"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour},
             fontsize="small",
         )
         boxes[name] = drawn.get_bbox_patch()
     for one, other in ARROWS:
-        ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}
         axis.annotate(
             "",
             PLACES[other],
             PLACES[one],
-            arrowprops={"arrowstyle": "->"} | ends,
+            arrowprops={"arrowstyle": "->", "patchA": boxes[one], "patchB": boxes[other]},
         )
     return fig
 
@@ -230,11 +219,14 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     )
     named = table.drop_duplicates("place").set_index("place")
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
-    names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown
-    form: dict[str, Any] = {
-        "by": "prompt",
-        "xlabel": "surprise in bits:\n−log₂ of the probability",
-    }
-    fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
+    answers = (named["answer"] + ": ").mask(named["answer"].duplicated(), "")
+    names = answers + tokens_shown
+    fig, ((axis, _),) = blocks.forest(
+        table,
+        "place",
+        names.to_dict(),
+        by="prompt",
+        xlabel="surprise in bits:\n−log₂ of the probability",
+    )
     axis.set_ylabel("token")
     return fig

@@ -23,9 +23,9 @@ from factrobust.statistics import (
     bootstrap_correlation,
     exact_table,
 )
-from factrobust.tables import melted
 
 SLOPES = (0.3, 6)  # of a curve, from flat to a step
+LEVEL = 0.5  # of a share, that a curve is to reach
 NEAR = 1e-9  # what counts as nothing, beside rounding
 FOUND_AT_MOST = 0.05  # the level of Holm's test
 
@@ -132,18 +132,18 @@ def _upper_mean(exposure: NDArray, means: NDArray, n: NDArray) -> Any:
     return np.average(means[upper], axis=0, weights=n[upper])
 
 
-def crossing(fits: Array, largest: float, level: float = 0.5) -> Array:
-    """Where the curves of floor, top, half and slope, [4, curve], rise to a level: `hill` turned
-    round, half ((level - floor) / (top - level))^(1 / slope).
+def crossing(fits: Array, largest: float) -> Array:
+    """Where the curves of floor, top, half and slope, [4, curve], rise to LEVEL: `hill` turned
+    round, half ((LEVEL - floor) / (top - LEVEL))^(1 / slope).
 
     inf where none of the exposures up to the largest is enough, 0 where the floor is.
     """
     floor, top, half, slope = fits
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (level - floor) / (top - level)
+        ratio = (LEVEL - floor) / (top - LEVEL)
         at = half * ratio ** (1 / slope)
-    is_reached = (top > level) & (at <= largest)
-    return np.select([floor >= level, is_reached], [0, at], np.inf)
+    is_reached = (top > LEVEL) & (at <= largest)
+    return np.select([floor >= LEVEL, is_reached], [0, at], np.inf)
 
 
 class Curves(NamedTuple):
@@ -158,48 +158,46 @@ class Curves(NamedTuple):
 
 def dose_response(
     rows: pd.DataFrame,
-    value: str | list[str],
-    by: Sequence[str] = ("model",),
+    value: str,
     *,
     most: float = np.inf,
     n_boot: int = 200,
 ) -> pd.DataFrame:
-    """The `hill` curve that fits a measure best, a row each combination of the columns `by`.
+    """The `hill` curve that fits a measure best, a row a model.
 
-    `most` is the largest possible value. Several measures have a curve each, named by the column of
-    `by` that the rows lack. Columns: `by`, floor, top, mean (the half effect, in sentences) with
-    its 95% interval low and high, slope, n (facts). The interval draws facts within each exposure;
-    it is NaN where more than a tenth of the draws have no curve. Rows without the measure are left
-    out. Compare half effects of curves that have the same top; others by `one_half`.
+    `most` is the largest possible value. Columns: model, floor, top, mean (the half effect, in
+    sentences) with its 95% interval low and high, slope, n (facts). The interval draws facts within
+    each exposure; it is NaN where more than a tenth of the draws have no curve. Rows without the
+    measure are left out. Compare half effects of curves that have the same top; others by
+    `one_half`.
     """
     table = []
-    for curves in _fits(rows, value, by, most, n_boot):
+    for curves in _fits(rows, value, ["model"], most, n_boot):
         floor, top, half, slope = curves.best
         halves = curves.drawn[2]
         low, high = np.nan, np.nan
         if np.isfinite(half) and np.isfinite(halves).mean() >= 0.9:
             low, high = np.nanquantile(halves, [0.025, 0.975])
         table.append((*curves.key, floor, top, half, low, high, slope, curves.n))
-    columns = [*by, "floor", "top", "mean", "low", "high", "slope", "n"]
+    columns = ["model", "floor", "top", "mean", "low", "high", "slope", "n"]
     return pd.DataFrame(table, columns=columns)
 
 
 def one_half(
     rows: pd.DataFrame,
-    value: str | list[str],
+    value: str,
     by: Sequence[str] = ("model",),
     *,
-    most: float = 1,
     n_boot: int = 200,
 ) -> pd.DataFrame:
-    """The exposure at which the curve of `dose_response` is one half: columns `by`, mean, low,
-    high, n.
+    """The exposure at which the best curve of a share reaches one half, a row each combination of
+    the columns `by`: these, mean, low, high, n.
 
     NaN where the curve stays below one half up to the largest exposure, as it does if its top is
     below; high is inf where more than a fortieth of the draws stay below.
     """
     table = []
-    for curves in _fits(rows, value, by, most, n_boot):
+    for curves in _fits(rows, value, by, 1, n_boot):
         [at] = crossing(curves.best[:, None], curves.largest)
         numbers = [np.nan, np.nan, np.nan]
         if np.isfinite(at):
@@ -211,15 +209,12 @@ def one_half(
 
 def _fits(
     rows: pd.DataFrame,
-    value: str | list[str],
+    value: str,
     by: Sequence[str],
     most: float,
     n_boot: int,
 ) -> Iterator[Curves]:
     """The curves of each combination of `by`."""
-    if not isinstance(value, str):
-        rows = melted(rows, [*by, "exposure"], value)
-        value = "value"
     rows = rows.dropna(subset=[value]).astype({value: float})
     for key, part in rows.groupby(list(by), sort=False):
         doses = part.groupby("exposure")[value]
@@ -428,18 +423,17 @@ def stratified_auc(
 def crossings(
     rows: pd.DataFrame,
     value: str,
-    by: Sequence[str] = ("model",),
     *,
     at: float = 0.0,
     n_boot: int = 1000,
 ) -> pd.DataFrame:
     """The exposure at which the mean of a value that grows with exposure reaches `at`.
 
-    Columns: `by`, mean, low, high, n (facts). The place is that of `_place`; the interval draws
-    facts within each exposure.
+    A row a model: model, mean, low, high, n (facts). The place is that of `_place`; the interval
+    draws facts within each exposure.
     """
     table = []
-    for key, part in rows[rows["exposure"] > 0].groupby(list(by), sort=False):
+    for model, part in rows[rows["exposure"] > 0].groupby("model", sort=False):
         doses = part.groupby("exposure")[value]
         means = doses.mean()
         dose = means.index.to_numpy(float)
@@ -447,8 +441,8 @@ def crossings(
         found = _place(dose, means.to_numpy(float), n, at)
         drawn = [_place(dose, draw, n, at) for draw in _drawn_means(doses, n_boot).T]
         low, high = np.quantile(drawn, TAILS, method="inverted_cdf")
-        table.append((*key, found, low, high, len(part)))
-    return pd.DataFrame(table, columns=[*by, *Interval._fields])
+        table.append((model, found, low, high, len(part)))
+    return pd.DataFrame(table, columns=["model", *Interval._fields])
 
 
 def _place(dose: Array, means: Array, n: Array, at: float) -> float:

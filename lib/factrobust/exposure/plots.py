@@ -39,7 +39,6 @@ def by_exposure(
     by: str = "model",
     panel: str | None = None,
     at: float | None = None,
-    shares: str = "y",
     looks: blocks.Looks | None = None,
 ) -> Figure:
     """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
@@ -55,7 +54,7 @@ def by_exposure(
         panel,
         labels=labels,
         width=width,
-        shares=shares,
+        shares="y",
     )
     for axis, part in parts:
         drawn = part if curves is None else curves

@@ -114,13 +114,8 @@ class Encoder:
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
         numbers = list(range(len(texts)))
         sizes = [len(text) + 8 for text in texts]  # characters, and some for special tokens
-        for batch, rows in in_batches(
-            numbers,
-            sizes,
-            run,
-            budget=CHARACTERS,
-            name=self.name,
-        ):
+        found = in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name)
+        for batch, rows in found:
             vectors[batch] = rows
         return vectors
 

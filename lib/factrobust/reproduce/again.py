@@ -185,10 +185,8 @@ def ask_again(
     wanted.sort(key=lambda recorded: recorded.call)
     compared: list[Compared] = []
     progress = Progress(show, wanted)
-    for fingerprint, group in itertools.groupby(
-        wanted,
-        key=lambda recorded: recorded.call.model,
-    ):
+    by_model = itertools.groupby(wanted, key=lambda recorded: recorded.call.model)
+    for fingerprint, group in by_model:
         name = name_of(fingerprint)
         show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
         try:

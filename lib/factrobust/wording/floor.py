@@ -97,12 +97,8 @@ def worst_to_best(
     generator = np.random.default_rng(seed)
     rows = []
     for key, part in marked.groupby(["model", "prompt_format", "relation"], sort=False):
-        wide = part.pivot(
-            index="group_id",
-            columns="variant",
-            values="correct",
-        ).dropna()
-        right = wide.to_numpy(dtype=float)
+        wide = part.pivot(index="group_id", columns="variant", values="correct")
+        right = wide.dropna().to_numpy(dtype=float)
         if len(right) < 4:
             continue
         gaps = [_gap(right, generator.permutation(len(right))) for _ in range(splits)]
@@ -117,8 +113,9 @@ def _gap(right: Array, order: np.ndarray) -> float:
     """The best wording less the worst, of a table [fact, wording]: chosen on the first half of an
     order of the facts and measured on the second, and the other way round."""
     half = len(order) // 2
-    halves = right[order[:half]].mean(0), right[order[half:]].mean(0)
+    first = right[order[:half]].mean(0)
+    second = right[order[half:]].mean(0)
     gaps = []
-    for chosen, measured in (halves, halves[::-1]):
+    for chosen, measured in ((first, second), (second, first)):
         gaps.append(measured[chosen.argmax()] - measured[chosen.argmin()])
     return float(np.mean(gaps))

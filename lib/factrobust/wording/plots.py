@@ -35,30 +35,21 @@ def similarities(table: pd.DataFrame) -> Figure:
         part = table[table["model"] == model]
         texts = dict(zip(part["first"], part["answer_1"], strict=True))
         texts |= dict(zip(part["second"], part["answer_2"], strict=True))
-        cosines = (
-            part.pivot(
-                index="first",
-                columns="second",
-                values="cosine",
-            ).round(2)
-            + 0.0
-        )
+        cosines = part.pivot(index="first", columns="second", values="cosine")
+        cosines = cosines.round(2) + 0.0  # no minus before a zero
         cosines = cosines.reindex(index=list(texts), columns=list(texts))
         blocks.cells(axis, cosines, "Blues", 1)
         for (row, column), cosine in np.ndenumerate(cosines):
             if not np.isnan(cosine):
                 ink = "white" if cosine > 0.6 else "black"
-                centred: dict[str, Any] = {
-                    "ha": "center",
-                    "va": "center",
-                    "fontsize": 6,
-                }
                 axis.text(
                     column,
                     row,
                     f"{cosine:.2f}",
                     color=ink,
-                    **centred,
+                    ha="center",
+                    va="center",
+                    fontsize=6,
                 )
         names = []
         for number, text in texts.items():
@@ -197,17 +188,16 @@ def correctness_by_consistency(table: pd.DataFrame, named: Mapping[str, str]) ->
                 look.marker,
                 color=look.colour,
             )
-        for row in part[part["relation"].map(named) == part["model"]].itertuples():
-            at: dict[str, Any] = {
-                "xytext": (0, -11),
-                "textcoords": "offset points",
-                "fontsize": 7,
-            }
-            at |= {"ha": "center", "color": looks[str(row.model)].colour}
+        labelled = part[part["relation"].map(named) == part["model"]]
+        for row in labelled.to_dict("records"):
             axis.annotate(
-                style.name(str(row.relation)),
-                (row.consistency, row.correctness),
-                **at,
+                style.name(row["relation"]),
+                (row["consistency"], row["correctness"]),
+                xytext=(0, -11),
+                textcoords="offset points",
+                fontsize=7,
+                ha="center",
+                color=looks[row["model"]].colour,
             )
         axis.margins(x=0.15)
     return blocks.legend(fig, blocks.keys(looks, ls=""))
@@ -233,17 +223,14 @@ def within_and_between(table: pd.DataFrame) -> Figure:
                     color=look.colour,
                     ls=look.line,
                 )
-                form: dict[str, Any] = {
-                    "fmt": look.marker,
-                    "color": look.colour,
-                    "elinewidth": 0.7,
-                }
                 axis.errorbar(
                     of["x"],
                     of["mean"],
                     yerr=style.errors(of),
                     ls="",
-                    **form,
+                    fmt=look.marker,
+                    color=look.colour,
+                    elinewidth=0.7,
                 )
             inside = level == "within"
             name = PREDICTORS.get(predictor.lower(), predictor)
@@ -285,17 +272,14 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
             )
         for model, look in looks.items():
             of = part[part["model"] == model]
-            shown: dict[str, Any] = {
-                "color": look.colour,
-                "marker": look.marker,
-                "lw": 0,
-            }
             axis.scatter(
                 of["midpoint"],
                 of["y"],
                 s=2.5 * of["n"],
                 alpha=0.5,
-                **shown,
+                color=look.colour,
+                marker=look.marker,
+                lw=0,
             )
             for _, line in of[of["n"] >= FEW].groupby("relation"):
                 axis.plot(
