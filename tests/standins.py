@@ -165,21 +165,6 @@ def apple_config() -> dict[str, Any]:
     }
 
 
-def deberta(**_: Any) -> Any:
-    config = hf.DebertaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=WIDTH,
-        max_position_embeddings=512,
-        initializer_range=SPREAD,
-        id2label={0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"},
-        label2id={"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},
-    )
-    return hf.DebertaForSequenceClassification(config)
-
-
 llama = partial(decoder, hf.LlamaConfig, hf.LlamaForCausalLM)
 qwen = partial(decoder, hf.Qwen2Config, hf.Qwen2ForCausalLM)
 mistral = partial(decoder, hf.MistralConfig, hf.MistralForCausalLM, sliding_window=None)
@@ -199,7 +184,6 @@ KINDS: dict[str, Kind] = {
     "bigscience/mt0": Kind(mt5, "unigram"),
     "EleutherAI/gpt-neox": Kind(neox, "bytes"),
     "ibm-research/mpt": Kind(mpt, "bytes"),
-    "microsoft/deberta": Kind(deberta, "bytes"),
 }
 TUNED = ("Instruct", "-it", "instruct")
 IN_SHARDS = "meta-llama/Llama-3.1-70B"
@@ -277,7 +261,6 @@ def named(profiles: Path = ROOT / "profiles") -> list[str]:
         for values in (profile.get("defaults", {}), *profile.get("notebooks", {}).values()):
             names = [
                 *values.get("models", []),
-                values.get("nli_model"),
                 values.get("sentence_encoder"),
             ]
             found |= dict.fromkeys(name for name in names if isinstance(name, str) and "/" in name)

@@ -118,6 +118,11 @@ def test_on_the_dial_all_domains_weigh_alike():
         assert found[d, 30] == pytest.approx(1)
 
 
+def test_the_dial_keeps_the_order_of_the_models():
+    rows = held([("z", "a", 1.0), ("m", "a", 1.0)])
+    assert sharpness.dial(rows, [1], [1])["model"].tolist() == ["z", "m"]
+
+
 def test_a_column_of_table_1_is_found_on_the_dial():
     s = np.array([0.5, 1.0, 2.0, 4.0])
     ds = [1, 2]

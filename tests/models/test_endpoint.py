@@ -506,7 +506,7 @@ PASSING = {
 def test_passing_faults_leave_no_trace(server, fault):
     n = 1 if fault == "slow" else 2
     server.answer = in_turn(*(PASSING[fault]() for _ in range(n)), completion(" Nairobi"))
-    asking = model(server, timeout=1, retries=3)
+    asking = model(server, timeout=3, retries=3)
     assert texts(asking.generate(["a"])) == [" Nairobi"]
     assert server.prompts == ["a"] * asking.requests == ["a"] * (n + 1)
 
