@@ -161,6 +161,24 @@ def test_a_line_is_sorted_and_banded():
     assert box.y1 == 0.6
 
 
+def test_many_lines_with_bars_stay_near_their_x():
+    """Eighteen models are together 0.12 of the axis wide, not half of it."""
+    names = [f"m{k:02}" for k in range(18)]
+    rows = table(model=names * 2, x=[0] * 18 + [100] * 18)
+    _, ((axis, _),) = blocks.curves(rows, "x", bars=True, labels=("", ""))
+    first = [line.get_xdata()[0] for line in axis.lines]
+    assert max(first) == pytest.approx(100 * 0.12 * 17 / 18 / 2)
+    assert min(first) == -max(first)
+
+
+def test_a_forest_of_many_models_is_as_wide_as_its_legend():
+    for n, width in ((blocks.MANY, style.SINGLE), (18, style.DOUBLE)):
+        models = [f"m{k:02}" for k in range(n)]
+        rows = table(model=models * 2, what=["x"] * n + ["y"] * n)
+        fig, _ = blocks.forest(rows, "what", xlabel="share")
+        assert fig.get_figwidth() == width
+
+
 def test_a_forest_names_its_rows_from_the_top(check, rows, points):
     many = table(
         model=["a", "a", "b"],

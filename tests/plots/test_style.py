@@ -37,6 +37,15 @@ def test_an_unknown_model_looks_the_same_in_every_figure_and_order():
     assert list(style.looks(["z", "a", *reversed(LAPTOP)])) == [*LAPTOP, "a", "z"]
 
 
+def test_other_models_stand_by_family_and_size():
+    ordered = [
+        "google/gemma-2-2b", "google/gemma-2-2b-it", "google/gemma-2-9b", "google/gemma-2-27b",
+        "meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B",
+        "org/OpenELM-450M", "org/OpenELM-3B", "org/no-size",
+    ]  # fmt: skip
+    assert list(style.looks([*reversed(ordered), *LAPTOP])) == [*LAPTOP, *ordered]
+
+
 def test_names_as_figures_show_them():
     assert style.name("science-history") == "science and history"
     assert style.name("price_in_$") == r"price in \$"

@@ -21,6 +21,9 @@ from factrobust.plots.style import Look
 from factrobust.tables import TooFewError
 
 MARKED = 12  # points of a line up to which they are marked
+MANY = 10  # series beside each other up to which each has a tenth of an inch
+TIGHT = 0.065  # inches that each has where there are more
+WIDEST = 0.12  # of an axis: how far bars of one x may stand apart, all series together
 Looks = Mapping[str, Look]
 Colours = Mapping[str, str]
 Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
@@ -134,7 +137,7 @@ def curves(
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
         shown = [value for value in looks if (part[by] == value).any()]
-        step = 0.03 * np.ptp(part[x]) if bars else 0
+        step = min(0.03, WIDEST / len(shown)) * np.ptp(part[x]) if bars else 0
         for k, value in enumerate(shown):
             look = looks[value]
             rows = part[part[by] == value].sort_values(x)
@@ -201,7 +204,10 @@ def forest(
     # 2. Their height, for the names or for the series in them.
     looks = looks or looks_of(table[by])
     most_lines = max(name.count("\n") + 1 for name in names)
-    of_series = 0.12 if alone else 0.12 + 0.1 * len(looks)
+    many = not alone and len(looks) > MANY
+    of_series = 0.12 if alone else 0.12 + (TIGHT if many else 0.1) * len(looks)
+    if many:
+        options.setdefault("width", style.DOUBLE)  # for the legend
     height = max(0.08 + 0.16 * most_lines, of_series)
     # 3. Draw.
     fig, parts = panels(

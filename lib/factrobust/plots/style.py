@@ -7,6 +7,7 @@ after `setup`.
 
 import io
 import itertools
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -124,12 +125,13 @@ def setup() -> None:
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by
-    name. Others get one from a checksum of the name, never an embedded model's, or the next free
-    one where two of a figure would share it. Beyond seven colours repeat, with another marker."""
+    """The look of each model, in the order of the figures: the embedded ones, SIZES, those of
+    WORLD, others by family and size. Others get one from a checksum of the name, never an embedded
+    model's, or the next free one where two of a figure would share it. Beyond seven colours
+    repeat, with another marker."""
     fixed = SIZES | WORLD
-    order = (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD)
-    names = in_order(sorted(set(models)), order)
+    order = (*MODELS[:EMBEDDED], *SIZES, *WORLD)
+    names = in_order(sorted(set(models), key=family_and_size), order)
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     for name in names:
         if name not in MODELS and name not in fixed:
@@ -143,6 +145,16 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
             colour = COLOURS[k % len(COLOURS)]
             found[name] = Look(colour, MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
     return found
+
+
+def family_and_size(model: str) -> tuple[str, float, str, str]:
+    """To sort names by: what stands before the size, the size, what stands behind it. So gemma-2-2b
+    is before gemma-2-27b, and a model before its tuned form."""
+    found = re.search(r"(?<![a-z\d.])(\d+(?:\.\d+)?)([mb])(?![a-z\d])", model, re.IGNORECASE)
+    if found is None:
+        return model, 0, "", model
+    unit = {"m": 1e6, "b": 1e9}[found[2].lower()]
+    return model[: found.start()], float(found[1]) * unit, model[found.end() :], model
 
 
 def _free_slot(name: str, taken: set[int]) -> int:
