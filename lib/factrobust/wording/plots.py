@@ -242,9 +242,11 @@ def within_and_between(table: pd.DataFrame) -> Figure:
 
 
 def distributions(table: pd.DataFrame) -> Figure:
-    """Figure 4: how each predictor is distributed, a row a relation, a panel a predictor. `table` of
-    `wording.regression.numeric`. A line is a kernel density (Scott's width) between the least and the
-    largest value, each as high as its row; without two different values there is none."""
+    """Figure 4: how each predictor is distributed, a row a relation, a panel a predictor.
+
+    `table` is of `wording.regression.numeric`. A line is a kernel density (Scott's width) between
+    the least and the largest value, each as high as its row; without two different values there
+    is none."""
     looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
     table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
     height = 0.85 + 0.26 * len(relations)

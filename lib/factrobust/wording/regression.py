@@ -383,7 +383,8 @@ def within(
 
 
 def numeric(groups: pd.DataFrame) -> pd.DataFrame:
-    """One row a question and numeric predictor that varies: model, relation, correct, predictor, value."""
+    """A row a question and numeric predictor that varies: model, relation, correct, predictor,
+    value."""
     varies = [name for name in NUMERIC if groups.get(COLUMNS[name], pd.Series()).nunique() > 1]
     names = {COLUMNS[name]: name for name in varies}
     keys = ["model", "relation", "correct"]
