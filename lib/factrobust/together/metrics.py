@@ -13,22 +13,39 @@ from factrobust.statistics import Array, Interval
 from factrobust.wording.prediction import compared
 
 KEY = ["model", "fact_id"]
+SIDES = ("change", "placebo")
 # The measures, what figures call them, and the answers to be paid beside the first.
 MEASURES = {
     "short": ("few tokens", 0), "logprob": ("log P", 0), "mean_logprob": ("mean log P", 0),
     "minus_h": ("1 − H", 0), "t_b": ("$t_b$", 0), "frs": ("FRS", 0), "cert": ("Cert", 10),
     "scons": ("SCons", 5), "wordings": ("wordings right", 5), "contexts": ("contexts resisted", 2),
 }  # fmt: skip
+# A way to lose a fact: the arm that should lose it, and its placebo (`together.shaken`).
+WAYS = {
+    "temperature": ("hot", "cold"),
+    "other words": ("other words", "no word changed"),
+    "a false sentence, beside its nonsense twin": ("false", "nonsense"),
+    "a false sentence, beside a filler": ("false", "filler"),
+    "weights of 4 bits": ("round 4", "round 8"),
+    "a year outside, beside a wrong subject": ("own subject", "wrong subject"),
+}
 FEWEST = 10  # facts with an outcome, and without it, from which on there is a claim
 
 
-def most_shared(known: pd.DataFrame, n: int) -> pd.DataFrame:
-    """At most n known facts of each model: those that most models know first, then by a hash."""
-    known = known[known["right"].astype(bool)]
-    shared = known["fact_id"].map(known["fact_id"].value_counts())
-    order = known.assign(shared=-shared, lot=known["fact_id"].map(draws.hash48))
-    taken = order.sort_values(["shared", "lot"]).groupby("model").head(n).index
-    return known[known.index.isin(taken)]
+def lost(answers: pd.DataFrame) -> pd.DataFrame:
+    """The share of its forms in which a fact's answer is wrong: a row a KEY and arm, with relation."""
+    groups = answers.groupby([*KEY, "relation", "arm"], sort=False)["right"]
+    return (1 - groups.mean().astype(float)).rename("lost").reset_index()
+
+
+def beside_placebos(shares: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `lost`, once for each of the WAYS that they are an arm of: adds way, and side ("change" or
+    "placebo")."""
+    parts = []
+    for way, arms in WAYS.items():
+        side = shares["arm"].map(dict(zip(arms, SIDES, strict=True)))
+        parts.append(shares.assign(way=way, side=side).dropna(subset="side"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def with_measures(said: pd.DataFrame) -> pd.DataFrame:
