@@ -96,9 +96,9 @@ def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
 
 
 def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
-    """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences`: ABOUT, logprob
-    (of the whole answer) and t_b (of the first version without a changed word, else NaN), and `says`,
-    whether the answer states the rival (None without one)."""
+    """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences` (`spine.greedy`;
+    t_b of the first version without a changed word alone), with arm, form, and `says`: whether the answer
+    states the rival (None without one)."""
     plain = no_word_changed(asked, seed)
     first = plain[plain["form"] == 1]
     rest = [other_words(asked, seed), plain[plain["form"] > 1], sentences(asked, pool, seed)]
@@ -110,7 +110,7 @@ def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
     rivals = [names if isinstance(names, list) else [] for names in said["names"]]
     pairs = zip(said["text"], rivals, strict=True)
     said["says"] = [stated(text, names) if names else None for text, names in pairs]
-    return said[[*ABOUT, "logprob", "t_b", "says"]]
+    return said
 
 
 def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:

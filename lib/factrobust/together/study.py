@@ -6,17 +6,30 @@ from typing import Any
 
 import pandas as pd
 
-from factrobust import load_model, study
+from factrobust import study
 from factrobust.datasets.named import load_named
 from factrobust.decoding import probe
 from factrobust.draws import hash48
 from factrobust.models.damage import Damage
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
+from factrobust.tables import stacked
 from factrobust.together import metrics, shaken, spine
 from factrobust.together.opened import in_format
 
-PLACEBO, CHANGE = Damage("round", 8), Damage("round", 4)
+FAILURES = {
+    "other words": "other words",
+    "false": "a false sentence",
+    "hot": "heat",
+    "round 4": "4 bits",
+}
+BITS = (Damage("round", 8), Damage("round", 4))  # the placebo, and the change
+
+
+def _right(model: Model, asked: pd.DataFrame, whose: str, most: int | None = None) -> pd.DataFrame:
+    """The right answers of a model, the first `most`."""
+    said = spine.greedy(model, asked, probe.GRID)
+    return said[said["right"]].head(most or len(said)).assign(whose=whose)
 
 
 class Study(study.Study):
@@ -66,34 +79,21 @@ class Study(study.Study):
         self.facts = load_named([data], limit=n_questions, seed=seed).table
         lots = self.facts["fact_id"].map(lambda name: hash48(seed, name))
         by_lot = self.facts.iloc[lots.argsort()]
-        first, *others = self.models
+        first = self.models[0]
         said = spine.greedy(first, by_lot, probe.GRID)
         chosen = said[said["right"]].head(n_known)
+        same = by_lot[by_lot["fact_id"].isin(chosen["fact_id"])]
+        unknown = by_lot[by_lot["fact_id"].isin(said.loc[~said["right"], "fact_id"])]
         parts = [chosen.assign(whose=first.name)]
-        for place, model in enumerate(others, start=1):
-            few = n_larger if place >= len(models) else None
-            parts += self._known_to(model, by_lot, said, chosen["fact_id"], few)
+        for model in self.models[1 : len(models)]:
+            parts.append(_right(model, same, first.name))
+        for model in self.models[len(models) :]:
+            parts.append(_right(model, same, first.name, n_larger))
+            parts.append(_right(model, unknown, model.name, n_larger))
         self.known = pd.concat(parts, ignore_index=True)
         counts = self.known.groupby(["model", "whose"], sort=False).size()
         told = ", ".join(f"{model} {n} of {whose}'s" for (model, whose), n in counts.items())
         self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
-
-    def _known_to(
-        self, model: Model, by_lot: pd.DataFrame, first: pd.DataFrame, chosen: pd.Series, few: int | None
-    ) -> list[pd.DataFrame]:
-        """What a further model says of the `chosen` facts, where it is right; a larger one of a `few` of
-        them, and of as many that the `first` answered wrongly."""
-        same = by_lot[by_lot["fact_id"].isin(chosen)]
-        sets = {first["model"].iloc[0]: same}
-        if few:
-            unknown = first.loc[~first["right"], "fact_id"]
-            sets[model.name] = by_lot[by_lot["fact_id"].isin(unknown)]
-        parts = []
-        for whose, facts in sets.items():
-            said = spine.greedy(model, facts, probe.GRID)
-            right = said[said["right"]]
-            parts.append(right.head(few or len(right)).assign(whose=whose))
-        return parts
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:
         """The facts of `known` that are the model's own, as they are asked."""
@@ -142,8 +142,43 @@ class Study(study.Study):
     @cached_property
     def lost(self) -> pd.DataFrame:
         """The share of its forms in which each known fact is lost: a row a model, fact and arm, with
-        `whose`; and the dated facts, whose is "dated"."""
-        rows = [self.answers, self.samples, self.rounded([PLACEBO, CHANGE])]
-        shares = metrics.lost(pd.concat(rows, ignore_index=True))
-        shares = shares.merge(self.known[[*metrics.KEY, "whose"]], on=metrics.KEY)
-        return pd.concat([shares, self.years.assign(whose="dated")], ignore_index=True)
+        relation and `whose`."""
+        rows = pd.concat([self.shaken, self.rounded(BITS)], ignore_index=True)
+        return metrics.lost(rows).merge(self.known[[*metrics.KEY, "whose"]], on=metrics.KEY)
+
+    @cached_property
+    def ways(self) -> pd.DataFrame:
+        """What each way loses, its placebo loses, and their difference, paired by fact: a row a model,
+        whose, way and `what`, with mean, low, high, n and relations. The dated facts stand with those
+        chosen by the first model."""
+        dated = self.years.assign(whose=self.models[0].name)
+        rows = metrics.beside_placebos(pd.concat([self.lost, dated], ignore_index=True))
+        by = ["model", "whose", "way"]
+        shares = self.means(rows, [*by, "side"], "lost")
+        apart = self.paired(rows, by, "lost", "side", ("placebo", "change"))
+        parts = {
+            "lost": shares[shares["side"] == "change"].drop(columns="side"),
+            "under its placebo": shares[shares["side"] == "placebo"].drop(columns="side"),
+            "difference": apart.drop(columns=["placebo", "change"]),
+        }
+        return stacked(parts, "what")
+
+    @cached_property
+    def shaken(self) -> pd.DataFrame:
+        """All answers to the known facts, but for changed weights: a row a model, fact, arm and form."""
+        return pd.concat([self.answers, self.samples], ignore_index=True)
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """Which known facts hold in a way of failing, beside their measures (`metrics.measures`): a row a
+        model, fact and `failure`. A fact holds in other words and behind a false sentence if all answers
+        are right, in heat if at most one is wrong, at 4 bits if that answer is right."""
+        wide = self.lost.pivot(index=metrics.KEY, columns="arm", values="lost")
+        allowed = {"other words": 0, "false": 0, "hot": 1 / shaken.SAMPLES, "round 4": 0}
+        measured = metrics.measures(self.known, self.shaken)
+        parts = {}
+        for arm, most in allowed.items():
+            seen = wide[arm].dropna()
+            holds = (seen <= most).astype(float).rename("holds").reset_index()
+            parts[FAILURES[arm]] = holds.merge(measured, on=metrics.KEY)
+        return stacked(parts, "failure")
