@@ -158,7 +158,7 @@ records: $(READY) ## rewrite data/records from the answers that `make reproduce`
 normalise: $(READY) ## bring notebooks that were saved in JupyterLab into canonical form
 	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(PY) -m factrobust.reproduce.notebook {} +
 
-course: $(READY) ## make the course's notebooks anew of notebooks/course/exercises
+course: $(READY) ## make the course's notebooks anew of notebooks/course/exercises, and what the playground shows
 	@$(PY) notebooks/course/build.py
 
 bench: $(READY) ## benchmarks: costs as ratios, measured in one run

@@ -8,6 +8,7 @@ the standard library is needed, so that `make book` and `make read` can make the
 
 import csv
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data" / "teaching"
 PUBLISHED = HERE.parent / "data" / "published"
+CONTEXT = HERE.parent / "data" / "context"
 FIGURES = HERE.parent / "figures"  # as the notebooks wrote their data
 Row = dict[str, str]
 
@@ -28,6 +30,21 @@ def read(name: str, folder: Path = DATA) -> list[Row]:
 
 def number(text: str) -> float | None:
     return float(text) if text else None
+
+
+def bounded(row: Row) -> dict[str, float]:
+    """A mean and its interval."""
+    return {name: float(row[name]) for name in ("mean", "low", "high")}
+
+
+def points(row: Row) -> str:
+    mean, low, high = (100 * number for number in bounded(row).values())
+    return f"{mean:.0f} points [{low:.0f}, {high:.0f}]"
+
+
+def shares(row: Row) -> str:
+    mean, low, high = bounded(row).values()
+    return f"{mean:.0%} [{low:.0%}, {high:.0%}]"
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
@@ -57,8 +74,7 @@ def dial() -> list[dict[str, Any]]:
 def cube() -> list[dict[str, Any]]:
     """What a right date adds to a right name, in nats: four parts of each model, with intervals."""
     return [
-        {"model": row["model"], "effect": row["effect"], "n": int(row["n"])}
-        | {name: float(row[name]) for name in ("mean", "low", "high")}
+        {"model": row["model"], "effect": row["effect"], "n": int(row["n"])} | bounded(row)
         for row in read("2-time/figure-cube", FIGURES)
     ]
 
@@ -73,15 +89,38 @@ def wordings() -> list[dict[str, Any]]:
     return found
 
 
-def context() -> list[dict[str, Any]]:
-    """Facts by context: what the model says, and the perplexities of both answers."""
-    texts = ("model", "question", "context", "sentence", "memory", "stated", "answer", "source")
-    return [
-        {name: row[name] for name in texts}
-        | {name: number(row[name]) for name in ("p0", "p1", "p2", "p3")}
-        | {name: int(float(row[name] or 0)) for name in ("knows", "right")}
-        for row in read("contexts")
-    ]
+def meter() -> list[dict[str, Any]]:
+    """Of sentences that assert something false, by words and what they are about: the share followed,
+    an example, and how much of following the false sentence is reading (it minus nonsense)."""
+    reading = {
+        (row["model"], row["words"]): bounded(row) | {"said": points(row)}
+        for row in read("4-context/table-meter", FIGURES)
+        if row["part"] == "reading"
+    }
+    examples = {
+        row["words"]: row["sentence"]
+        for row in read("meter", CONTEXT)
+        if row["relation"] == "capital" and row["place"] == "last"
+    }
+    found = []
+    for row in read("4-context/figure-meter", FIGURES):
+        mode, words = row["sentence"].removesuffix(" words").split(", ")
+        if mode == "asserted":
+            found.append(
+                {"model": row["model"], "words": words, "about": row["about"], "n": int(row["n"])}
+                | bounded(row)
+                | {"said": shares(row)}
+                | {"sentence": example(examples[words], row["about"])}
+                | {"reading": reading[row["model"], words]}
+            )
+    return found
+
+
+def example(template: str, about: str) -> str:
+    """A template of data/context/meter.csv, whose words of meaning stand as <word|nonsense>."""
+    nonsense = about == "nonsense"
+    said = re.sub(r"<([^|]*)\|([^>]*)>", lambda found: found[1 + nonsense], template)
+    return said.format(subject="Peru" if about == "neighbour" else "Kenya", object="Lima")
 
 
 def exposure() -> list[dict[str, Any]]:
@@ -94,7 +133,7 @@ def exposure() -> list[dict[str, Any]]:
 
 
 PAGES: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    page.__name__: page for page in (dial, cube, wordings, context, exposure)
+    page.__name__: page for page in (dial, cube, wordings, meter, exposure)
 }
 
 

@@ -69,7 +69,11 @@ COMMANDS = [
         Command(reproduce(only, "PROFILE=world"), prints="are in build/world/.")
         for only in ("notebooks/1-decoding/1.[1245]*", "2.2", "3.2", "4.2")
     ),
-    Command(reproduce("notebooks/1-decoding/1.[12]*", "PROFILE=mine"), 1, "none of the greedy answers is right"),
+    Command(
+        reproduce("notebooks/1-decoding/1.[12]*", "PROFILE=mine"),
+        1,
+        "none of the greedy answers is right",
+    ),
     Command(reproduce("1.1", "PROFILE=served"), prints="are in build/served/."),
     # Without a network, or the account that a gated model needs, it says so in one sentence.
     Command("HF_HUB_OFFLINE=1 " + reproduce("1.1", "PROFILE=hub-small"), 1, "from the hub ("),
@@ -82,15 +86,21 @@ COMMANDS = [
     Command("make card MODEL=world-x", 2, "no model is called 'world-x'"),
     Command("make card MODEL='$(touch made)'", 2, "$(touch made)"),
     Command("make card", 2, "make card needs MODEL: make card MODEL=gemma-3-270m"),
-    Command("make flips A=world-s B=world-s~round2 FAIL_IF='lost>0.9'", prints="lost, of the known"),
+    Command(
+        "make flips A=world-s B=world-s~round2 FAIL_IF='lost>0.9'", prints="lost, of the known"
+    ),
     Command("make answers", prints="answers.csv"),
     Command("make reproduce ASK=0", prints="were made anew from recorded answers"),
     Command("make records", prints=" MB, in "),
-    Command("make normalise"), Command("make clean"), Command("make course"),
+    Command("make normalise"),
+    Command("make clean"),
+    Command("make course"),
     # `make read` opens JupyterLab and stays: its environment, and a notebook there.
-    Command("make .venv-read/.ready && .venv-read/bin/python -m papermill --cwd notebooks "
-            "notebooks/0-start-here.ipynb build/read.ipynb"),
-]  # fmt: skip
+    Command(
+        "make .venv-read/.ready && .venv-read/bin/python -m papermill --cwd notebooks "
+        "notebooks/0-start-here.ipynb build/read.ipynb"
+    ),
+]
 # Profiles that ask the hub, on stand-ins for what they name (tests/standins.py). Random models know
 # nothing, so that some notebooks are left out: each must say why, in a sentence that names a model.
 ON_STAND_INS = [
@@ -124,8 +134,12 @@ def serve() -> tuple[object, str]:
     [folder] = find_spec(package).submodule_search_locations
     about = xllamacpp.CommonParams()
     about.model.path = os.fspath(Path(folder) / weights)
-    about.model_alias, about.hostnames, about.port = {"served"}, ["127.0.0.1"], 0
-    about.n_ctx, about.n_parallel, about.verbosity = 4096, 4, 0
+    about.model_alias = {"served"}
+    about.hostnames = ["127.0.0.1"]
+    about.port = 0
+    about.n_ctx = 4096
+    about.n_parallel = 4
+    about.verbosity = 0
     server = xllamacpp.Server(about)
     return server, f"{server.listening_address}/v1"
 
@@ -164,7 +178,12 @@ def ends_as_it_should(
     # The clone's files are younger than the environment's stamp.
     words = command.run.replace("make ", "make -o .venv/.ready ", 1)
     known = outside() | {"PYTHONPATH": str(CLONE / "lib"), **variables}
-    how = {"shell": True, "cwd": CLONE, "capture_output": True, "text": True}
+    how = {
+        "shell": True,
+        "cwd": CLONE,
+        "capture_output": True,
+        "text": True,
+    }
     done = subprocess.run(words, env=known, **how)  # type: ignore[call-overload]
     said = done.stdout + done.stderr
     status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])

@@ -66,13 +66,18 @@ QUOTED = """
 5 exposure: number of sentences, spaced, at which half of the facts are right ; 5-exposure/table-one-half ; told == 'spaced' and model in @SIZES
 5 exposure: number of sentences at which half of the facts resist a false sentence ; 5-exposure/table-keeping ; what == 'half are kept' and model in @SIZES
 5 exposure: facts with dates: right answers minus right answers with the dates swapped ; 5-exposure/table-when ; answer == 'beyond' and model in @SIZES
-6 together: still right in other wordings, mean of five ; 6-together/table-ways ; way == 'other wordings'
-6 together: still right after a sentence about another subject ; 6-together/table-ways ; way == 'an irrelevant context'
-6 together: still right after a false sentence ; 6-together/table-ways ; way == 'a false context'
-6 together: still right after rounding the weights to 4 bits ; 6-together/table-share ; way == 'round' and dose == 4
-6 together: AUC of log P, for surviving a change of the weights ; 6-together/table-pooled ; predictor == 'logprob' and measure == 'auc_within'
-6 together: AUC of the FRS, for the same ; 6-together/table-pooled ; predictor == 'frs' and measure == 'auc_within'
-6 together: AUC of the share of right wordings, for the same ; 6-together/table-pooled ; predictor == 'wordings' and measure == 'auc_within'
+6 together: lost in heat: samples at half the model's own median t_b ; 6-together/table-ways ; way == 'heat, beside nearly none' and what == 'lost' and whose == 'gemma-3-270m'
+6 together: lost in other words ; 6-together/table-ways ; way == 'other words, beside none changed' and what == 'lost' and whose == 'gemma-3-270m'
+6 together: lost where no word changed ; 6-together/table-ways ; way == 'other words, beside none changed' and what == 'under its placebo' and whose == 'gemma-3-270m'
+6 together: lost behind a false sentence ; 6-together/table-ways ; way == 'a false sentence, beside nonsense' and what == 'lost' and whose == 'gemma-3-270m'
+6 together: lost behind its nonsense twin ; 6-together/table-ways ; way == 'a false sentence, beside nonsense' and what == 'under its placebo' and whose == 'gemma-3-270m'
+6 together: lost behind a filler without a rival ; 6-together/table-ways ; way == 'a false sentence, beside a filler' and what == 'under its placebo' and whose == 'gemma-3-270m'
+6 together: lost at 4 bits ; 6-together/table-ways ; way == '4 bits, beside 8' and what == 'lost' and whose == 'gemma-3-270m'
+6 together: lost at 8 bits ; 6-together/table-ways ; way == '4 bits, beside 8' and what == 'under its placebo' and whose == 'gemma-3-270m'
+6 together: dated facts lost to years outside, less under a wrong subject ; 6-together/table-ways ; way == 'a year, beside a wrong subject' and what == 'difference' and whose == 'gemma-3-270m'
+6 together: AUC of log P, for holding at 4 bits ; 6-together/table-foretold ; failure == '4 bits' and predictor == 'logprob'
+6 together: AUC of the FRS, for the same ; 6-together/table-foretold ; failure == '4 bits' and predictor == 'frs'
+6 together: AUC of the share right in other words, for the same ; 6-together/table-foretold ; failure == '4 bits' and predictor == 'words'
 """
 
 SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented world

@@ -44,7 +44,9 @@ from factrobust.wording import facts as wordings
 
 SPECIAL = ("<pad>", "</s>", "<unk>", "<s>", "<|user|>", "<|assistant|>", "<|end|>")
 VOCABULARY = 640
-WIDTH, LAYERS, HEADS = 32, 2, 4
+WIDTH = 32
+LAYERS = 2
+HEADS = 4
 SPREAD = 0.3  # of random weights: wide, so that answers differ
 SHARD = "60KB"
 SMALLER = 2000  # times fewer weights than in data/models.csv, which a CPU's memory is checked for
@@ -107,7 +109,12 @@ def gemma(**options: Any) -> Any:
 
 
 def mpt(**options: Any) -> Any:
-    sizes = {"d_model": WIDTH, "n_heads": HEADS, "n_layers": LAYERS, "vocab_size": VOCABULARY}
+    sizes = {
+        "d_model": WIDTH,
+        "n_heads": HEADS,
+        "n_layers": LAYERS,
+        "vocab_size": VOCABULARY,
+    }
     ends = {"eos_token_id": 1, "bos_token_id": 3, "max_seq_len": 2048}
     options.pop("tie_word_embeddings")
     return hf.MptForCausalLM(hf.MptConfig(**sizes, **ends, initializer_range=SPREAD, **options))
@@ -158,16 +165,6 @@ def apple_config() -> dict[str, Any]:
     }
 
 
-def deberta(**_: Any) -> Any:
-    config = hf.DebertaConfig(
-        vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=WIDTH, max_position_embeddings=512, initializer_range=SPREAD,
-        id2label={0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"},
-        label2id={"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},
-    )  # fmt: skip
-    return hf.DebertaForSequenceClassification(config)
-
-
 llama = partial(decoder, hf.LlamaConfig, hf.LlamaForCausalLM)
 qwen = partial(decoder, hf.Qwen2Config, hf.Qwen2ForCausalLM)
 mistral = partial(decoder, hf.MistralConfig, hf.MistralForCausalLM, sliding_window=None)
@@ -187,7 +184,6 @@ KINDS: dict[str, Kind] = {
     "bigscience/mt0": Kind(mt5, "unigram"),
     "EleutherAI/gpt-neox": Kind(neox, "bytes"),
     "ibm-research/mpt": Kind(mpt, "bytes"),
-    "microsoft/deberta": Kind(deberta, "bytes"),
 }
 TUNED = ("Instruct", "-it", "instruct")
 IN_SHARDS = "meta-llama/Llama-3.1-70B"
@@ -216,7 +212,8 @@ def tokenizer_of(kind: str) -> Tokenizer:
         made.pre_tokenizer = pre_tokenizers.Metaspace()
         made.decoder = decoders.Metaspace()
         trainer: Any = trainers.UnigramTrainer(unk_token="<unk>", **how)
-        end, after = [("</s>", 1)], "$A </s>"
+        end = [("</s>", 1)]
+        after = "$A </s>"
     elif kind == "sentencepiece":
         made = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
         made.normalizer = normalizers.Replace(" ", "▁")
@@ -225,16 +222,20 @@ def tokenizer_of(kind: str) -> Tokenizer:
         )
         how["special_tokens"] += [f"<0x{byte:02X}>" for byte in range(256)]
         trainer = trainers.BpeTrainer(**how)
-        end, after = [("<s>", 3)], "<s> $A"
+        end = [("<s>", 3)]
+        after = "<s> $A"
     else:
         made = Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         made.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), **how)
-        end, after = [("<s>", 3)], "<s> $A" if kind.endswith("<s>") else "$A"
+        end = [("<s>", 3)]
+        after = "<s> $A" if kind.endswith("<s>") else "$A"
     made.train_from_iterator(texts, trainer)
     made.post_processor = processors.TemplateProcessing(
-        single=after, pair="$A $B", special_tokens=end
+        single=after,
+        pair="$A $B",
+        special_tokens=end,
     )
     return made
 
@@ -260,7 +261,6 @@ def named(profiles: Path = ROOT / "profiles") -> list[str]:
         for values in (profile.get("defaults", {}), *profile.get("notebooks", {}).values()):
             names = [
                 *values.get("models", []),
-                values.get("nli_model"),
                 values.get("sentence_encoder"),
             ]
             found |= dict.fromkeys(name for name in names if isinstance(name, str) and "/" in name)
@@ -283,7 +283,8 @@ def place_of(cache_folder: Path, name: str, what: str = "models") -> Path:
     folder = cache_folder / f"{what}--{repository.replace('/', '--')}"
     (folder / "refs").mkdir(parents=True, exist_ok=True)
     if len(commit) != 40:
-        branch, commit = commit or "main", commit_of(name)
+        branch = commit or "main"
+        commit = commit_of(name)
         (folder / "refs" / branch).write_text(commit)
     place = folder / "snapshots" / commit
     place.mkdir(parents=True, exist_ok=True)
@@ -297,7 +298,8 @@ def write_model(cache_folder: Path, name: str) -> Path:
         tokenizer("sentencepiece", None).save_pretrained(place)
         hf.LlamaConfig(vocab_size=VOCABULARY).save_pretrained(place)
         return place
-    kind, line = kind_of(name), settings_of(name)
+    kind = kind_of(name)
+    line = settings_of(name)
     torch.manual_seed(int(commit_of(name)[:8], 16))
     network = kind.network(tie_word_embeddings=bool(line) and line.tied == "yes")
     network.to(getattr(torch, line.dtype if line else "float32"))
@@ -320,7 +322,9 @@ def apple_weights(network: Any) -> dict[str, torch.Tensor]:
     """The weights of OpenELM under Apple's names: queries, keys and values are one matrix."""
     weights = {}
     for i, layer in enumerate(network.model.layers):
-        attention, mlp, start = layer.self_attn, layer.mlp, f"transformer.layers.{i}."
+        attention = layer.self_attn
+        mlp = layer.mlp
+        start = f"transformer.layers.{i}."
         heads = [attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight]
         weights |= {
             f"{start}attn.qkv_proj.weight": torch.cat(heads),
@@ -424,7 +428,13 @@ def popqa(facts: pd.DataFrame) -> pd.DataFrame:
         "question": facts["question"],
     }
     return pd.DataFrame(
-        own | {"possible_answers": answers, "subj_id": 1, "prop_id": 1, "obj_id": 1}
+        own
+        | {
+            "possible_answers": answers,
+            "subj_id": 1,
+            "prop_id": 1,
+            "obj_id": 1,
+        }
     )
 
 
@@ -444,7 +454,8 @@ def timestress() -> pd.DataFrame:
     facts = facts[facts["relation"].isin(temporal.PAPER_RELATIONS)].groupby("relation").head(12)
     rows = []
     for number, fact in enumerate(facts.reset_index(drop=True).itertuples()):
-        first, last = int(fact.start[:4]), int(fact.end[:4])
+        first = int(fact.start[:4])
+        last = int(fact.end[:4])
         about = {"SubjectLabel": fact.subject, "RelationLabel": fact.relation.replace("_", " ")}
         about |= {"ObjectLabel": fact.object, "StartDate": str(first), "EndDate": str(last)}
         about |= {
@@ -474,7 +485,8 @@ def timestress() -> pd.DataFrame:
 
 def write_data(cache_folder: Path) -> None:
     """The papers' sets, under the revisions that data/official.csv pins."""
-    facts, popular = asked_facts(), popqa_rows()
+    facts = asked_facts()
+    popular = popqa_rows()
     in_parts = "-00000-of-00001.parquet"
     made = {
         "squad": (squad(facts), f"plain_text/validation{in_parts}"),
@@ -508,9 +520,22 @@ def write_thesis(folder: Path) -> None:
 # ---- a server that refuses what OpenAI's refuses ---------------------------------------------------
 
 CHAT = {
-    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed",
-    "logprobs", "top_logprobs", "frequency_penalty", "presence_penalty", "user", "response_format",
-}  # fmt: skip
+    "model",
+    "messages",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "top_p",
+    "n",
+    "stop",
+    "seed",
+    "logprobs",
+    "top_logprobs",
+    "frequency_penalty",
+    "presence_penalty",
+    "user",
+    "response_format",
+}
 COMPLETIONS = CHAT - {"messages", "max_completion_tokens", "top_logprobs", "response_format"} | {
     "prompt",
     "echo",
@@ -573,8 +598,20 @@ def openai_reply(
         told = [word_of(word, -0.1 - 0.2 * k, body) for k, word in enumerate(words)]
         logprobs = {"content": told} if chats and body.get("logprobs") else None
         message = {"message": {"role": "assistant", "content": text}} if chats else {"text": text}
-        choices.append({"index": index, "logprobs": logprobs, "finish_reason": "stop", **message})
-    return 200, {"id": "a", "object": "chat.completion", "choices": choices, "model": body["model"]}
+        choices.append(
+            {
+                "index": index,
+                "logprobs": logprobs,
+                "finish_reason": "stop",
+                **message,
+            }
+        )
+    return 200, {
+        "id": "a",
+        "object": "chat.completion",
+        "choices": choices,
+        "model": body["model"],
+    }
 
 
 def word_of(word: str, logprob: float, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -582,7 +619,12 @@ def word_of(word: str, logprob: float, body: Mapping[str, Any]) -> dict[str, Any
         {"token": f"{word}{k or ''}", "logprob": logprob - k, "bytes": None}
         for k in range(body.get("top_logprobs", 0))
     ]
-    return {"token": word, "logprob": logprob, "bytes": [*word.encode()], "top_logprobs": others}
+    return {
+        "token": word,
+        "logprob": logprob,
+        "bytes": [*word.encode()],
+        "top_logprobs": others,
+    }
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ NO_WORLD = pytest.mark.skipif(
     not (ROOT / "data" / "teaching" / "world.csv").exists(),
     reason="data/teaching/world.csv is missing: python data/build_teaching.py world",
 )
-NAMES = ("dial", "cube", "wordings", "context", pytest.param("exposure", marks=NO_WORLD))
+NAMES = ("dial", "cube", "wordings", "meter", pytest.param("exposure", marks=NO_WORLD))
 WIDTHS = {"desk": 1280, "phone": 390}
 
 
@@ -116,6 +117,26 @@ def test_of_the_cube_the_fact_is_left(browser, pages):
         assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in said
 
 
+def test_the_meter_splits_following_into_copying_and_reading(browser, pages):
+    """Gemma in the question's words: the false sentence, then nonsense, and what is left."""
+    table = pd.read_csv(ROOT / "figures" / "4-context" / "table-meter.csv")
+    own = table.query("model == 'gemma-3-270m' and words == 'question'").set_index("part")
+    percents = {
+        part: [f"{100 * x:.0f}" for x in row]
+        for part, *row in own[["mean", "low", "high"]].itertuples()
+    }
+    with opened(browser, (pages / "meter.html").as_uri(), 1280) as page:
+        assert "The capital of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        for about, part in ((0, "following"), (2, "copying")):
+            page.locator("#about").fill(str(about))
+            mean, low, high = (f"{x}%" for x in percents[part])
+            said = page.locator("#number").inner_text()
+            assert f"follows {mean} [{low}, {high}]" in said
+        assert "The blorp of Kenya is Lima. What" in page.locator("#sentence").inner_text()
+        mean, low, high = percents["reading"]
+        assert f"{mean} points [{low}, {high}] are reading" in said
+
+
 def test_the_book_is_built_without_a_link_that_it_needs(book):
     for page in book.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -141,30 +162,34 @@ def test_the_book_opens_in_a_browser(book, browser, name, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width + 1
 
 
-@NO_WORLD
-def test_the_playground_answers_within_300_ms_on_records(monkeypatch):
-    """Its cells as plain Python; then each function again, as a slider calls it."""
+@pytest.fixture
+def playground(monkeypatch):
+    """Its code cells, and the names in them; no model may be loaded."""
     pytest.importorskip("ipywidgets")
     monkeypatch.chdir(ROOT / "notebooks")
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "path", [*sys.path])
     cells = nbformat.read("playground.ipynb", as_version=4).cells
-    names = {}
+    yield [cell for cell in cells if cell.cell_type == "code"], {}
+    plt.close("all")
+
+
+@NO_WORLD
+def test_the_playground_shows_what_its_cells_say(playground, capsys):
+    """Each first answer is recorded; and a slider of its part begins with the same sentence."""
+    cells, names = playground
+    told = []
     for cell in cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-    model, question = "gemma-3-270m", "What is the capital of Kenya?"
-    calls = {
-        "temperature": [(model, question, t) for t in (0.5, 1.5)],
-        "wordings": [(model, "\n".join(names["shining"]["question"]), n) for n in (2, 5)],
-        "context": [(model, *names["false"][["question", "sentence"]].iloc[0])],
-        "exposure": [(names["pick"].options[0], n, 0.0) for n in names["doses"][1:3]],
-    }
-    for name, arguments in calls.items():
-        names[name](*arguments[0])
-        start = time.process_time()
-        names[name](*arguments[-1])
-        assert time.process_time() - start < 0.3, name
-        names["plt"].close("all")
+        exec(cell.source, names)
+        said = capsys.readouterr().out
+        if "interact(" in cell.source:
+            assert cell.outputs == []
+            assert told[-1].splitlines()[-1] in said
+        else:
+            shown = [output.text for output in cell.outputs if output.output_type == "stream"]
+            assert said == "".join(shown)
+            told += shown
+    assert len(told) == 5
 
 
 @pytest.fixture
@@ -233,7 +258,7 @@ def test_the_playground_fits_a_laptops_screen(browser, lab):
         parts.nth(4).locator("img").wait_for()
         told = [
             "of 100 draws.",
-            "",
+            "likelier after a year of yours",
             "different answers.",
             "From memory the model says",
             "the model knows",

@@ -6,7 +6,6 @@ import ast
 import importlib.util
 import io
 import re
-import subprocess
 import sys
 from contextlib import redirect_stdout
 
@@ -34,7 +33,9 @@ def module(name):
     return sys.modules[name]
 
 
-course, teaching, build = module("course"), module("teaching"), module("build")
+course = module("course")
+teaching = module("teaching")
+build = module("build")
 EXERCISES = course.exercises()
 
 
@@ -52,8 +53,11 @@ def test_the_exercises_of_four_weeks():
     assert {number[0] for number in EXERCISES} == {*build.WEEKS}
     kinds = [exercise.kind for exercise in EXERCISES.values()]
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "implement": 12, "predict": 5, "find the flaw": 3, "design": 2,
-    }  # fmt: skip
+        "implement": 12,
+        "predict": 5,
+        "find the flaw": 3,
+        "design": 2,
+    }
 
 
 OF_THE_WORLD = ("4.3", "4.4")
@@ -84,26 +88,14 @@ def test_code_that_stops_is_said_so():
     assert course.verdict("1.1", broken).startswith("Your code stopped with")
 
 
-def test_a_solution_is_short():
-    for exercise in EXERCISES.values():
-        lines = [line for line in exercise.solution.splitlines() if line.strip()]
-        assert len(lines) <= (17 if exercise.number == "1.3" else 13), exercise.number
-
-
-def test_a_file_without_a_section_is_refused_by_name(tmp_path):
-    path = tmp_path / "9.9-x.py"
-    path.write_text('"""9.9 X · predict, 5 minutes"""\n\n# %% stub\nx = ...\n')
-    with pytest.raises(ValueError, match=r"9\.9-x\.py: write"):
-        course.read(path)
-
-
 @pytest.mark.parametrize("week", [*build.WEEKS[:3], pytest.param("4", marks=NO_WORLD)])
 def test_the_notebooks_are_made_of_the_exercises(week):
     """By cells, and the solved one's outputs; what a trained model says may differ by the
     processor."""
     for solved in (False, True):
         path = FOLDER / f"week-{week}-{'solved' if solved else 'exercises'}.ipynb"
-        made, held = build.notebook(week, solved=solved), nbformat.read(path, as_version=4)
+        made = build.notebook(week, solved=solved)
+        held = nbformat.read(path, as_version=4)
         assert [cell.source for cell in made.cells] == [cell.source for cell in held.cells], path
         if not solved:
             assert all(not cell.get("outputs") for cell in held.cells)
@@ -153,25 +145,6 @@ def test_a_design_that_doubts_contexts_is_kept_and_plain_sentences_are_not():
     assert plain["read_before"] > 0.9 * plain["strangers"]
 
 
-def test_a_city_that_a_sentence_names_is_not_asked_with():
-    from factrobust.datasets.world import load_world
-
-    world, none = load_world(), teaching.unseen(load_world(), [])
-    some = teaching.unseen(world, ["Context: [x was born in the city of Cairo]. Q: x? A: x Oslo"])
-    assert len(none) == 21
-    assert {*none} - {*some} == {"Cairo"}
-    with pytest.raises(ValueError, match="leave some"):
-        teaching.teach([f"{city} Oslo" for city in none])
-
-
-def test_a_number_of_numpy_is_a_number_and_true_is_none():
-    assert course.is_number(np.int64(12))
-    assert course.is_number(np.float32(0.9))
-    assert not course.is_number(True)
-    assert not course.is_number("12")
-    assert course.verdict("2.3", np.int64(12)) == ""
-
-
 def test_the_first_guess_is_kept_whatever_follows(tmp_path, monkeypatch, capsys):
     student = tmp_path / "ada"
     student.mkdir()
@@ -185,30 +158,6 @@ def test_the_first_guess_is_kept_whatever_follows(tmp_path, monkeypatch, capsys)
     assert "first guess, kept in first-guesses.csv: 0.25" in capsys.readouterr().out
     found = course.class_guesses(tmp_path).to_numpy().tolist()
     assert found == [["ada", "1.2", "0.25"], ["ada", "1.6", "['H', 'order']"]]
-
-
-def test_a_students_notebook_is_never_overwritten(tmp_path, capsys):
-    built, path = tmp_path / "built", tmp_path / "week-9.ipynb"
-    assert build.put("one", path, built) == path
-    assert build.put("two", path, built) == path  # as it was built last
-    path.write_text("mine")
-    beside = build.put("three", path, built)
-    assert beside.name == "week-9-new.ipynb"
-    assert beside.read_text() == "three"
-    assert path.read_text() == "mine"
-    assert "stays as it is" in capsys.readouterr().out
-
-
-def test_a_notebook_as_git_holds_it_may_be_built_anew(tmp_path):
-    """And one that differs from it may not."""
-    path = tmp_path / "week-9.ipynb"
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x"]
-    path.write_text("held")
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *command], check=True)
-    assert build.place(path, tmp_path / "none") == path
-    path.write_text("changed")
-    assert build.place(path, tmp_path / "none") != path
 
 
 def test_run_all_passes_over_untouched_exercises(tmp_path, monkeypatch):
@@ -286,7 +235,7 @@ def test_the_graded_example_quotes_the_table():
     [
         ("temperature", 30, ["model", "fact_id"]),
         ("years", 20, ["model", "fact_id", "year"]),
-        ("contexts", 10, ["model", "question_id", "context"]),
+        ("contexts", 4, ["model", "question_id", "context"]),
     ],
 )
 def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
@@ -303,4 +252,10 @@ def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
     for column in tables[name].select_dtypes(float):
         if f"{column}_held" in both:
             ends = both[[column, f"{column}_held"]].replace(np.inf, 99).to_numpy(float)
-            assert np.allclose(ends[:, 0], ends[:, 1], rtol=1e-4, atol=1e-3, equal_nan=True), column
+            assert np.allclose(
+                ends[:, 0],
+                ends[:, 1],
+                rtol=1e-4,
+                atol=1e-3,
+                equal_nan=True,
+            ), column

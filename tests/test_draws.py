@@ -40,7 +40,14 @@ def test_every_group_comes_once_before_any_comes_twice():
 
 
 def test_a_sample_is_even_over_domains_then_relations():
-    rows = [("A", "r"), ("A", "r"), ("A", "s"), ("B", "t"), ("B", "t"), ("C", "u")]
+    rows = [
+        ("A", "r"),
+        ("A", "r"),
+        ("A", "s"),
+        ("B", "t"),
+        ("B", "t"),
+        ("C", "u"),
+    ]
     frame = pd.DataFrame(rows, columns=["domain", "relation"])
     frame["fact_id"] = [f"fact-{n}" for n in frame.index]
     for n, sizes in ((3, [1, 1, 1]), (5, [2, 2, 1]), (9, [3, 2, 1])):  # of A, B and C

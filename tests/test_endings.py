@@ -22,20 +22,36 @@ def made(*tokens: str, text: str | None = None) -> Generation:
     return Generation("?", "".join(tokens) if text is None else text, ids, [-0.5] * len(ids), top)
 
 
-@pytest.mark.parametrize(("text", "kept"), [
-    (" Nairobi. The capital of", " Nairobi"), (" Nairobi.", " Nairobi"), (" Nairobi", " Nairobi"),
-    (" Nairobi\nQ: What", " Nairobi"), ("\nNairobi", ""), (" 15.999.", " 15.999"),
-    (" 1,000.5 m. It", " 1,000.5 m"), (" 1. B: In the periodic table", " 1"),
-    (" 1947. In 1948", " 1947"), (" J. K. Rowling. She", " J. K. Rowling"),
-    (" J.R.R. Tolkien.", " J.R.R. Tolkien"), (" F. Scott Fitzgerald. Q", " F. Scott Fitzgerald"),
-    (" George W. Bush.", " George W. Bush"), (" Washington, D.C. It is", " Washington, D.C"),
-    (" the U.S. Route 66. It", " the U.S. Route 66"), (" 300 B.C.E. The", " 300 B.C.E"),
-    (" St. Petersburg. The", " St. Petersburg"), (" Dr. No.", " Dr. No"),
-    (" Op. 27, No. 2. It", " Op. 27, No. 2"), (" A. B: The musical work", " A"),
-    (" C. It is", " C"), (" the street. He", " the street"),
-    (" the “Father of Physics.”", " the “Father of Physics"), (" Yahoo! Inc. of", " Yahoo! Inc"),
-    ("", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (" Nairobi. The capital of", " Nairobi"),
+        (" Nairobi.", " Nairobi"),
+        (" Nairobi", " Nairobi"),
+        (" Nairobi\nQ: What", " Nairobi"),
+        ("\nNairobi", ""),
+        (" 15.999.", " 15.999"),
+        (" 1,000.5 m. It", " 1,000.5 m"),
+        (" 1. B: In the periodic table", " 1"),
+        (" 1947. In 1948", " 1947"),
+        (" J. K. Rowling. She", " J. K. Rowling"),
+        (" J.R.R. Tolkien.", " J.R.R. Tolkien"),
+        (" F. Scott Fitzgerald. Q", " F. Scott Fitzgerald"),
+        (" George W. Bush.", " George W. Bush"),
+        (" Washington, D.C. It is", " Washington, D.C"),
+        (" the U.S. Route 66. It", " the U.S. Route 66"),
+        (" 300 B.C.E. The", " 300 B.C.E"),
+        (" St. Petersburg. The", " St. Petersburg"),
+        (" Dr. No.", " Dr. No"),
+        (" Op. 27, No. 2. It", " Op. 27, No. 2"),
+        (" A. B: The musical work", " A"),
+        (" C. It is", " C"),
+        (" the street. He", " the street"),
+        (" the “Father of Physics.”", " the “Father of Physics"),
+        (" Yahoo! Inc. of", " Yahoo! Inc"),
+        ("", ""),
+    ],
+)
 def test_cut(text, kept):
     assert cut(text) == kept
 
@@ -66,14 +82,17 @@ def test_fewest_tokens():
     assert ending(answer) == ("Lima", 1)
 
 
-@pytest.mark.parametrize(("tokens", "text", "kept", "n"), [
-    # SentencePiece tokenizers decode a single token without the space before it.
-    (["New", "York", ".", "It"], " New York. It", "New York", 2),
-    # Half a letter is a replacement character.
-    ([" S", "\ufffd", "\ufffd", "o", " Paulo", "."], " São Paulo.", "São Paulo", 5),
-    ([" caf", "\ufffd", "\ufffd", ".", " It"], " café. It", "café", 3),
-    ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tokens", "text", "kept", "n"),
+    [
+        # SentencePiece tokenizers decode a single token without the space before it.
+        (["New", "York", ".", "It"], " New York. It", "New York", 2),
+        # Half a letter is a replacement character.
+        ([" S", "\ufffd", "\ufffd", "o", " Paulo", "."], " São Paulo.", "São Paulo", 5),
+        ([" caf", "\ufffd", "\ufffd", ".", " It"], " café. It", "café", 3),
+        ([" Nai", "<pad>", "robi", "."], " Nairobi.", "Nairobi", 3),
+    ],
+)
 def test_tokens_that_do_not_stand_in_the_text(tokens, text, kept, n):
     assert ending(made(*tokens, text=text)) == (kept, n)
     untold = Generation("?", text, [1] * len(tokens), [-1.0] * len(tokens))
@@ -88,42 +107,70 @@ def test_no_letters_or_digits_is_empty():
 
 EXAMPLES = {
     # A sentence ends, and its full stop goes.
-    " Nairobi.": "Nairobi", " Nairobi. The capital of Kenya is Nairobi.": "Nairobi",
-    "nairobi. it is large.": "nairobi", "Paris .": "Paris", "Paris...": "Paris",
-    "Paris... The city of love": "Paris", "In 1945. It ended in May.": "In 1945",
-    "Vitamin C. It is an acid.": "Vitamin C", "K. The symbol of potassium": "K",
-    "George V. He was king.": "George V", "8. The atomic number of oxygen": "8",
-    "World War II. It": "World War II", "a 5.5 km run. It": "a 5.5 km run", "东京。日本的首都": "东京",
+    " Nairobi.": "Nairobi",
+    " Nairobi. The capital of Kenya is Nairobi.": "Nairobi",
+    "nairobi. it is large.": "nairobi",
+    "Paris .": "Paris",
+    "Paris...": "Paris",
+    "Paris... The city of love": "Paris",
+    "In 1945. It ended in May.": "In 1945",
+    "Vitamin C. It is an acid.": "Vitamin C",
+    "K. The symbol of potassium": "K",
+    "George V. He was king.": "George V",
+    "8. The atomic number of oxygen": "8",
+    "World War II. It": "World War II",
+    "a 5.5 km run. It": "a 5.5 km run",
+    "东京。日本的首都": "东京",
     # Other marks stay, with the quotes that they close.
-    "Mamma Mia!": "Mamma Mia!", "Who? I do not know.": "Who?",
+    "Mamma Mia!": "Mamma Mia!",
+    "Who? I do not know.": "Who?",
     "Jeopardy! The host was Alex Trebek.": "Jeopardy!",
     'It is called "Paris." The name is old.': 'It is called "Paris."',
     "Paris (in France). It": "Paris (in France)",
     # No sentence ends here.
-    "Washington, D.C.": "Washington, D.C.", "Washington, D.C": "Washington, D.C",
-    "J. K. Rowling": "J. K. Rowling", "J.K. Rowling": "J.K. Rowling", "A. A. Milne": "A. A. Milne",
-    "(J. K. Rowling)": "(J. K. Rowling)", "St. Louis": "St. Louis", "Mt. Everest": "Mt. Everest",
-    "Dr. No": "Dr. No", "Dr. Who": "Dr. Who", "U.S.": "U.S.", "U.S. Route 66": "U.S. Route 66",
+    "Washington, D.C.": "Washington, D.C.",
+    "Washington, D.C": "Washington, D.C",
+    "J. K. Rowling": "J. K. Rowling",
+    "J.K. Rowling": "J.K. Rowling",
+    "A. A. Milne": "A. A. Milne",
+    "(J. K. Rowling)": "(J. K. Rowling)",
+    "St. Louis": "St. Louis",
+    "Mt. Everest": "Mt. Everest",
+    "Dr. No": "Dr. No",
+    "Dr. Who": "Dr. Who",
+    "U.S.": "U.S.",
+    "U.S. Route 66": "U.S. Route 66",
     "Robert Downey Jr.": "Robert Downey Jr.",
     "Martin Luther King Jr. was a minister": "Martin Luther King Jr. was a minister",
-    "Warner Bros. Pictures": "Warner Bros. Pictures", "Apple Inc.": "Apple Inc.",
-    "Symphony No. 9": "Symphony No. 9", "at 7 p.m. on Dec. 5": "at 7 p.m. on Dec. 5",
-    "Yahoo! is a company": "Yahoo! is a company", "1. Nairobi": "1. Nairobi", "3.14": "3.14",
+    "Warner Bros. Pictures": "Warner Bros. Pictures",
+    "Apple Inc.": "Apple Inc.",
+    "Symphony No. 9": "Symphony No. 9",
+    "at 7 p.m. on Dec. 5": "at 7 p.m. on Dec. 5",
+    "Yahoo! is a company": "Yahoo! is a company",
+    "1. Nairobi": "1. Nairobi",
+    "3.14": "3.14",
     "factrobust.org": "factrobust.org",
     # After an abbreviation it ends if the next word begins one.
     "Washington, D.C. It is the capital.": "Washington, D.C.",
     "Washington, D.C. is the capital. It": "Washington, D.C. is the capital",
-    "J. K. Rowling. She wrote it.": "J. K. Rowling", "St. Louis. The city": "St. Louis",
-    "The U.S. The country": "The U.S.", "Sammy Davis Jr. He sang.": "Sammy Davis Jr.",
+    "J. K. Rowling. She wrote it.": "J. K. Rowling",
+    "St. Louis. The city": "St. Louis",
+    "The U.S. The country": "The U.S.",
+    "Sammy Davis Jr. He sang.": "Sammy Davis Jr.",
     "by A. A. Milne": "by A. A. Milne",
     # Lines.
-    "Nairobi \nQuestion: What else?": "Nairobi", "\n\n Nairobi\r\nMombasa": "Nairobi",
+    "Nairobi \nQuestion: What else?": "Nairobi",
+    "\n\n Nairobi\r\nMombasa": "Nairobi",
     # Nothing to cut, or nothing at all.
-    "Nairobi": "Nairobi", "": "", " \n ": "", "...": "...", ". Nairobi. It": ". Nairobi",
+    "Nairobi": "Nairobi",
+    "": "",
+    " \n ": "",
+    "...": "...",
+    ". Nairobi. It": ". Nairobi",
     # Known failures.
     "Mamma Mia! Here We Go Again": "Mamma Mia!",
     "He lives in the U.S. Nobody knows.": "He lives in the U.S. Nobody knows",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "sentence"), EXAMPLES.items(), ids=lambda text: repr(text)[:30])
@@ -145,27 +192,52 @@ def test_is_the_beginning_of_one_line(text):
 
 BEGINNINGS = {
     # Nothing stands before it.
-    " Nairobi": " Nairobi", "Nairobi": "Nairobi", "": "", "Nairobi\nMombasa": "Nairobi\nMombasa",
-    "The answer is Nairobi": "The answer is Nairobi", "A capital: Nairobi": "A capital: Nairobi",
-    "Answers differ: a": "Answers differ: a", "A: Jazz B: Rock": "A: Jazz B: Rock",
-    "a: A: Jazz": "a: A: Jazz", "A. Nairobi": "A. Nairobi",
+    " Nairobi": " Nairobi",
+    "Nairobi": "Nairobi",
+    "": "",
+    "Nairobi\nMombasa": "Nairobi\nMombasa",
+    "The answer is Nairobi": "The answer is Nairobi",
+    "A capital: Nairobi": "A capital: Nairobi",
+    "Answers differ: a": "Answers differ: a",
+    "A: Jazz B: Rock": "A: Jazz B: Rock",
+    "a: A: Jazz": "a: A: Jazz",
+    "A. Nairobi": "A. Nairobi",
     # Blank lines.
-    "\nNairobi": "Nairobi", " \n\n  Nairobi\nx": "Nairobi\nx", "\n": "", " \n \n": "",
+    "\nNairobi": "Nairobi",
+    " \n\n  Nairobi\nx": "Nairobi\nx",
+    "\n": "",
+    " \n \n": "",
     # Labels, on a line of their own or not.
-    "The answer is: Nairobi": "Nairobi", "\nThe answer is:\nNairobi": "Nairobi", " A: Nairobi": "Nairobi",
-    "Answer:": "", "\n\nThe answer is:": "", "**Answer:** Nairobi": "Nairobi", "A:\nA:": "",
-    "### Final answer:\n\n**Nairobi**": "Nairobi**", "The correct answer is: Nairobi": "Nairobi",
-    "ANSWER: Nairobi": "Nairobi", "My answer: It is A: b": "It is A: b",
+    "The answer is: Nairobi": "Nairobi",
+    "\nThe answer is:\nNairobi": "Nairobi",
+    " A: Nairobi": "Nairobi",
+    "Answer:": "",
+    "\n\nThe answer is:": "",
+    "**Answer:** Nairobi": "Nairobi",
+    "A:\nA:": "",
+    "### Final answer:\n\n**Nairobi**": "Nairobi**",
+    "The correct answer is: Nairobi": "Nairobi",
+    "ANSWER: Nairobi": "Nairobi",
+    "My answer: It is A: b": "It is A: b",
     # Thoughts.
-    "<think>\nKenya? It is Mombasa.\n</think>\n\nNairobi": "Nairobi", "<think>\nKenya?": "",
-    "<think></think>Nairobi": "Nairobi", "Kenya? Hm.</think>\nA: Nairobi": "Nairobi",
-    "[THINK]Kenya?[/THINK]Nairobi": "Nairobi", " <thinking>Hm": "", "◁think▷Hm◁/think▷ Nairobi": " Nairobi",
-    "<|channel|>analysis<|message|>Hm": "", "<seed:think>Hm</seed:think>Nairobi": "Nairobi",
+    "<think>\nKenya? It is Mombasa.\n</think>\n\nNairobi": "Nairobi",
+    "<think>\nKenya?": "",
+    "<think></think>Nairobi": "Nairobi",
+    "Kenya? Hm.</think>\nA: Nairobi": "Nairobi",
+    "[THINK]Kenya?[/THINK]Nairobi": "Nairobi",
+    " <thinking>Hm": "",
+    "◁think▷Hm◁/think▷ Nairobi": " Nairobi",
+    "<|channel|>analysis<|message|>Hm": "",
+    "<seed:think>Hm</seed:think>Nairobi": "Nairobi",
     "<|channel|>analysis<|message|>Hm<|channel|>final<|message|>Nairobi": "Nairobi",
     # The model's own next question.
-    "Question: Who?\nA: Nairobi": "", "Nairobi\nQuestion: Who is Mombasa?": "Nairobi",
-    " Nairobi. Q: Who? A: He": " Nairobi.", "\nQ: Who?": "", "A Q: x": "A", "IQ: 100": "IQ: 100",
-}  # fmt: skip
+    "Question: Who?\nA: Nairobi": "",
+    "Nairobi\nQuestion: Who is Mombasa?": "Nairobi",
+    " Nairobi. Q: Who? A: He": " Nairobi.",
+    "\nQ: Who?": "",
+    "A Q: x": "A",
+    "IQ: 100": "IQ: 100",
+}
 
 
 @pytest.mark.parametrize(("text", "answer"), BEGINNINGS.items(), ids=lambda text: repr(text)[:30])
@@ -184,10 +256,15 @@ def test_a_thought_that_the_template_began():
     assert said("Nairobi", "<think>Hm</think>") == "Nairobi"
 
 
-@pytest.mark.parametrize(("tokens", "kept", "n"), [
-    (["\n", "Nai", "robi", ".", " The"], "Nairobi", 3), (["The answer is", ":", " Nairobi"], "Nairobi", 3),
-    ([" A", ":", " Nai", "robi", "\n", "B"], "Nairobi", 4), (["Question", ":", " Who"], "", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tokens", "kept", "n"),
+    [
+        (["\n", "Nai", "robi", ".", " The"], "Nairobi", 3),
+        (["The answer is", ":", " Nairobi"], "Nairobi", 3),
+        ([" A", ":", " Nai", "robi", "\n", "B"], "Nairobi", 4),
+        (["Question", ":", " Who"], "", 0),
+    ],
+)
 def test_the_tokens_of_an_answer_are_all_up_to_its_end(tokens, kept, n):
     assert ending(made(*tokens), begun=True) == (kept, n)
 
@@ -200,12 +277,9 @@ def recorded(model: str) -> list[str]:
     return [json.loads(value)["text"] for value in values]
 
 
-@pytest.mark.parametrize(
-    "model", ["sha256:a5fd3b62230aa5ec float32", "sha256:b179c9523d0e6a0f float32"]
-)
-def test_recorded_answers(model):
-    """Gemma's and SmolLM2's: what begins at once is left as it is, and a label is never an answer."""
-    texts = recorded(model)
+def test_recorded_answers():
+    """SmolLM2's: what begins at once is left as it is, and a label is never an answer."""
+    texts = recorded("sha256:b179c9523d0e6a0f float32")
     assert len(texts) > 10_000
     labels = ("the answer is:", "answer:")
     late = ("\n", "a:", "q:", "question:", *labels)
@@ -229,8 +303,13 @@ CHAT = {"prompt_format": "chat", "chat": ("<user>", "<model>")}
 LATE = {  # what a model says first, and the tokens that lead to the answer
     "a newline": {"\n": {" Nairobi": 1.0}},
     "a label": {"The answer is:": {"\n": 1.0}, "\n": {" Nairobi": 1.0}},
-    "a thought": {"<think>": {"Hm": 1.0}, "Hm": {"</think>": 1.0}, "</think>": {"\n": 1.0}, "\n": {" Nairobi": 1.0}},
-}  # fmt: skip
+    "a thought": {
+        "<think>": {"Hm": 1.0},
+        "Hm": {"</think>": 1.0},
+        "</think>": {"\n": 1.0},
+        "\n": {" Nairobi": 1.0},
+    },
+}
 
 
 @pytest.mark.parametrize("kind", LATE)
@@ -255,24 +334,28 @@ def test_a_model_that_has_said_nothing_goes_on(toy_model, kind):
     odds = 4.0 ** np.array([1 / 0.5, 1 / 2.0])
     assert np.exp(late.curve) == pytest.approx(odds / (1 + odds), rel=1e-4)
     assert at_once == model.generate(prompts[1:2], **how)[0]
-    assert (same.prompt, same.text) == (prompts[2], late.text)
+    assert same.prompt == prompts[2]
+    assert same.text == late.text
 
 
 def test_a_thought_that_does_not_end(toy_model, monkeypatch, capsys):
     monkeypatch.setattr(endings, "THINKING", 20)
     rows = {"<model>": {"<think>": 1.0}, "<think>": {"Hm": 1.0}, "Hm": {"Hm": 1.0}}
     rows |= {"</model>": {"[THINK]": 1.0}, "[THINK]": {"[/THINK]": 1.0}, "[/THINK]": {"Lima": 1.0}}
-    model, how = toy_model(rows, **CHAT), {"max_new_tokens": 1, "stop": ["."]}
+    model = toy_model(rows, **CHAT)
+    how = {"max_new_tokens": 1, "stop": ["."]}
     with pytest.raises(ModelError, match=r"thinks before .* 1 of 1 thoughts did not end within 20"):
         ask(model, ["<user>Who?<model>"], **how)
     lost, found = ask(model, ["<user>Who?<model>", "<user>Who?</model>"], **how)
-    assert (said(lost.text), said(found.text)) == ("", "Lima")
+    assert said(lost.text) == ""
+    assert said(found.text) == "Lima"
     assert "1 of 2 thoughts did not end" in capsys.readouterr().err
 
 
 def test_what_has_begun_is_asked_once(toy_model, monkeypatch):
     model = toy_model({"?": {" Lima": 1.0}, " Lima": {".": 1.0}})
-    answer, asked = model.answer, []
+    answer = model.answer
+    asked = []
     monkeypatch.setattr(model, "answer", lambda job: asked.append(job) or answer(job))
     assert [g.text for g in ask(model, ["Who?"], max_new_tokens=3, stop=["."])] == [" Lima"]
     assert len(asked) == 1

@@ -49,12 +49,6 @@ def test_a_line_says_what_pip_does_and_how_far_it_is(lines, told):
     assert install.doing(SAID[:lines], fetched=31.4, installed=2) == told
 
 
-def test_of_a_failure_the_first_error_and_what_follows_is_told():
-    said = [*SAID, "ERROR: No matching distribution found for torch==9", "and why"]
-    assert install.failure(said).splitlines() == [*said[-2:], "All that pip said: build/pip.log"]
-    assert install.failure(SAID * 9).splitlines()[0] == (SAID * 9)[-20]  # the last twenty
-
-
 @pytest.mark.parametrize("index", ["https://a.org/cu130", ""])
 def test_torch_comes_from_the_index_that_is_named_or_from_none(index, monkeypatch):
     monkeypatch.setenv("TORCH_INDEX", index)
@@ -69,9 +63,12 @@ def project(tmp_path, monkeypatch):
     network."""
     monkeypatch.chdir(tmp_path)
     for name, value in {
-        "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ".", "PIP_CONFIG_FILE": os.devnull,
-        "PIP_CONSTRAINT": "", "PIP_NO_CACHE_DIR": "1",
-    }.items():  # fmt: skip
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": ".",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_CONSTRAINT": "",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as file:
         about = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
@@ -121,14 +118,6 @@ def test_an_environment_is_made_a_line_a_step(project, monkeypatch, capsys):
     subprocess.run([python, "-c", "import tiny"], check=True)
 
 
-def test_a_folder_that_is_no_environment_is_left_alone(project, monkeypatch):
-    (project / "an environment").mkdir()
-    (project / "an environment" / "thesis.tex").touch()
-    with pytest.raises(install.SetupError, match="an environment is no environment with pip"):
-        ask_for("tiny", monkeypatch)
-    assert (project / "an environment" / "thesis.tex").exists()
-
-
 # ---- GPUs ------------------------------------------------------------------------------------------
 
 LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"
@@ -176,11 +165,6 @@ def test_where_there_is_a_gpu_torch_comes_with_cuda(driver, monkeypatch, capsys)
         f"{start}torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX="
     )
     assert told[1] == f"{start}but torch for the CPU alone is installed, as TORCH_INDEX says"
-
-
-def test_a_driver_without_a_gpu_is_none(driver):
-    driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", 9)
-    assert install.gpus() == []
 
 
 def test_torch_that_does_not_see_the_gpu_is_told(driver, capsys):

@@ -76,7 +76,10 @@ def lab(tmp_path):
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     outside["CONDA_DEFAULT_ENV"] = ""
     recipe = subprocess.check_output(
-        ["make", "-n", "-o", ".venv/.ready", "lab"], cwd=ROOT, env=outside, text=True
+        ["make", "-n", "-o", ".venv/.ready", "lab"],
+        cwd=ROOT,
+        env=outside,
+        text=True,
     ).splitlines()[-1]
     assert ".venv/bin/python -m jupyterlab" in recipe
     folder = settings(tmp_path / "environment")

@@ -21,7 +21,8 @@ from factrobust.pairs import (
 
 def test_the_weighted_share_of_every_possible_draw_has_the_true_share_as_its_mean():
     """A toy model loses 2 of the 3 facts that are asked for sure, and 1 of 5 of which 2 are drawn."""
-    sure, rest = [True, True, False], [True, False, False, False, False]
+    sure = [True, True, False]
+    rest = [True, False, False, False, False]
     draws = [*combinations(rest, 2)]
     assert len(draws) == 10
     found = [
@@ -35,7 +36,8 @@ def test_the_weighted_share_of_every_possible_draw_has_the_true_share_as_its_mea
 
 @pytest.mark.parametrize("shares", [(0.5, 0.02), (0.3, 0.0), (0.1, 0.1), (0.0, 0.3), (0.9, 0.6)])
 def test_its_interval_covers_the_share_in_95_of_100_cases_whatever_the_strata_lose(shares):
-    one, other = Stratum(8, 8, 0), Stratum(16, 6, 0)
+    one = Stratum(8, 8, 0)
+    other = Stratum(16, 6, 0)
     truth = (8 * shares[0] + 16 * shares[1]) / 24
     covered = 0.0
     for i in range(9):
@@ -102,7 +104,8 @@ def test_the_score_by_hand():
 def test_a_drop_as_large_as_the_margin_is_called_equivalent_in_at_most_about_5_of_100_cases(
     n, gains
 ):
-    margin, wrong = 0.1, 0.0
+    margin = 0.1
+    wrong = 0.0
     shares = [gains + margin, gains, 1 - 2 * gains - margin]
     for lost in range(n + 1):
         for gained in range(n + 1 - lost):

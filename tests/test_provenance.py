@@ -12,11 +12,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from factrobust import paths, provenance
-from factrobust.plots import style
 from factrobust.provenance import save_figure, save_table
 
 REPOSITORY = paths.ROOT
@@ -28,7 +26,12 @@ DATA = pd.DataFrame({"temperature": [0.2, 2.0], "accuracy": [1 / 3, np.nan], "n"
 def git(root: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
     command = ["git", "-C", str(root), *who, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
 def notebook(code: str, output: str = "") -> str:
@@ -76,7 +79,9 @@ def test_a_figure_with_its_data_and_its_origin(root):
     toy = SimpleNamespace(name="toy", fingerprint="sha256:00 float32")
     paths.noted(root / "data" / "facts.csv")
     packed = SimpleNamespace(
-        name="packed", fingerprint="sha256:11 float32", stored_as="4-bit (Q4_1)"
+        name="packed",
+        fingerprint="sha256:11 float32",
+        stored_as="4-bit (Q4_1)",
     )
     files = save(models=[toy, packed, "endpoint"])
     assert sorted(files) == [f"figure-01.{end}" for end in ("csv", "json", "pdf", "png")]
@@ -98,33 +103,6 @@ def test_a_figure_with_its_data_and_its_origin(root):
     assert about["versions"]["matplotlib"] == mpl.__version__
     assert about["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert not (root / "figures").exists()  # everything went to the staging folder
-
-
-def test_jupyterlab_names_the_notebook_too(root, monkeypatch):
-    before = save()
-    monkeypatch.delenv("FACTROBUST_NOTEBOOK")
-    assert sidecar(save())["notebook"] is None
-    monkeypatch.setenv("JPY_SESSION_NAME", str(root / NOTEBOOK))
-    assert save() == before
-    monkeypatch.setenv("JPY_SESSION_NAME", "Console 1")
-    assert sidecar(save())["notebook"] is None
-
-
-def test_a_figure_is_laid_out_once_and_whole(root, tmp_path):
-    fig = Figure(figsize=(2, 1), layout="constrained")
-    FigureCanvasAgg(fig)
-    axis = fig.subplots()
-    label = axis.set_ylabel("one line\nanother\na third\na fourth")
-    assert label.get_window_extent().x0 < 0  # it would be cut off
-    save_figure(fig, NAME, DATA, parameters={})
-    assert label.get_window_extent().x0 > 0
-    place = axis.get_position().bounds
-    axis.set_ylabel("")
-    save_figure(fig, NAME, DATA, parameters={})
-    assert axis.get_position().bounds == place  # what is displayed afterwards is what was saved
-    shown = style.sharp(fig)
-    axis.set_title("changed")
-    assert style.sharp(fig) != shown  # it is drawn anew
 
 
 def test_saving_twice_gives_the_same_bytes(root, monkeypatch):
@@ -207,30 +185,6 @@ def test_a_table_in_three_forms(root):
     assert "{lrrl}" in latex
     files = json.loads((folder / "table-01.json").read_text())["files"]
     assert set(files) == {"table-01.csv", "table-01.md", "table-01.tex"}
-
-
-def test_a_named_index_is_written_and_another_left_out(root):
-    file = paths.output_root() / "figures" / "1-decoding" / "table-02.csv"
-    named = pd.DataFrame({"x": [1.5]}, index=pd.Index([7], name="t"))
-    unnamed = named.rename_axis(None)
-    for df, text in ((named, "t,x\n7,1.5\n"), (unnamed, "x\n1.5\n"), (named[:0], "t,x\n")):
-        save_table(df, "1-decoding/table-02", parameters={})
-        assert file.read_text() == text
-
-
-def test_bad_parameters_are_refused_before_anything_is_written(root):
-    with pytest.raises(TypeError, match="Provenance cannot record"):
-        save(parameters={"model": object()})
-    assert not paths.output_root().exists()
-
-
-def test_writing_is_atomic(tmp_path):
-    target = tmp_path / "figure.csv"
-    paths.write_atomically(target, b"old")
-    with pytest.raises(TypeError):
-        paths.write_atomically(target, "not bytes")
-    assert target.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["figure.csv"]
 
 
 def test_committed_results_come_from_commits(results):

@@ -68,8 +68,7 @@ def test_a_comparison_states_what_flips_found(results, name):
 
 
 def test_the_fact_lost_is_what_the_notebooks_saw(results):
-    """0-start-here saved its answers, in two prompts; 6.1 shows its own, a column a model, Gemma's
-    first."""
+    """0-start-here saved its answers, in two prompts."""
     table = pd.read_csv(results / "figures" / "0-start-here" / "table-four-ways.csv")
     table = table.dropna(subset="says").set_index(["question", "prompt_of"])
     block = README[README.index("## What a fact lost") : README.index("## What we found")]
@@ -85,10 +84,6 @@ def test_the_fact_lost_is_what_the_notebooks_saw(results):
     worded = table[table["change"].isin(["as it is", "in other words"])]
     lost = worded["says"].ne("Nairobi").groupby("prompt_of").agg(["size", "sum"])
     assert lost.loc[["two examples", "no example"]].to_numpy().tolist() == [[7, 0], [7, 2]]
-    [place] = (paths.ROOT / "notebooks").glob("6-together/6.1-*.ipynb")
-    asked = re.escape("The capital of Kenya is Mogadishu. What is the capital of Kenya?")
-    seen = rf'<th>{asked}</th>\\n",\s*" *<td>Mogadishu</td>'
-    assert re.search(seen, place.read_text(encoding="utf-8"))
 
 
 def test_all_notebooks_are_listed_by_their_titles():

@@ -22,7 +22,8 @@ def test_a_finite_estimate_by_hand():
     slopes = {"intercept": logits[0], "x": logits[1] - logits[0]}
     assert made.coefficients.to_dict() == pytest.approx(slopes)
     # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
-    first, second = 1 / (4 * 3 / 16), 1 / (3 * 2 / 9)
+    first = 1 / (4 * 3 / 16)
+    second = 1 / (3 * 2 / 9)
     inverse = [first, -first, -first, first + second]
     assert made.covariance.ravel().tolist() == pytest.approx(inverse)
     assert made.degrees == 2
@@ -30,14 +31,17 @@ def test_a_finite_estimate_by_hand():
     assert made.log_likelihood == pytest.approx(likelihood)
 
 
-@pytest.mark.parametrize(("y", "columns", "method"), [
-    ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
-    ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
-    ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
-    ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
-    ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
-    ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("y", "columns", "method"),
+    [
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3]}, "penalised (separated)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 1, 2]}, "penalised (separated)"),
+        ([0, 1, 0, 1], {"x": [0, 1, 2, 3], "z": [0, 2, 4, 6]}, "penalised (collinear)"),
+        ([0, 1, 0, 1], {"x": [0, 0, 0, 0]}, "penalised (collinear)"),
+        ([0, 0, 1, 1], {"x": [0, 1, 2, 3], "z": [1, 1, 1, 1]}, "penalised (collinear)"),
+        ([0, 0, 0, 1], {"x": [0, 0, 1, 1]}, "penalised (separated)"),
+    ],
+)
 def test_what_has_no_finite_estimate_is_penalised(y: list, columns: dict, method: str) -> None:
     made = estimated(y, **columns)
     assert made.method == method

@@ -1,7 +1,6 @@
 """What all studies share: parameters, provenance, estimates that draw whole clusters."""
 
 import ast
-import inspect
 import json
 
 import nbformat
@@ -16,11 +15,17 @@ from factrobust.models.records import RecordsError
 from factrobust.paths import ROOT
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
 def embedded(notebook, **parameters):
-    given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
+    given = {
+        "data": ["embedded"],
+        "n_questions": 30,
+        "n_known": 3,
+        "n_samples": 10,
+    }
     return decoding.Study(**notebook(**given | parameters))
 
 
@@ -40,7 +45,13 @@ def test_a_study_names_the_parameter_that_it_lacks(notebook):
     with pytest.raises(ValueError, match=r"^time\.Study was made without n_fine.*n_fine=\.\.\."):
         _ = study.as_published
     with pytest.raises(TypeError, match="n_fact"):
-        time.Study(**notebook(models=[], data="embedded", n_fact=7))
+        time.Study(
+            **notebook(
+                models=[],
+                data="embedded",
+                n_fact=7,
+            )
+        )
 
 
 def argument_names(notebook):
@@ -121,25 +132,6 @@ def test_what_was_read_for_an_earlier_study_is_no_input(monkeypatch, tmp_path, c
     assert "data/world/facts-0.csv" in inputs[0]
     assert "data/facts.csv" not in inputs[0]
     assert "by-hand" not in capsys.readouterr().out
-
-
-def test_by_hand_a_study_says_where_figures_go(monkeypatch, capsys):
-    monkeypatch.delenv("FACTROBUST_OUT", raising=False)
-    shared.Study()
-    assert f"figures and tables go to {ROOT / 'build' / 'by-hand'}" in capsys.readouterr().out
-
-
-def test_tables_are_shown_without_row_numbers_but_with_named_rows():
-    table = pd.DataFrame({"a": [1.5]}, index=[7])
-    assert "<th>7</th>" not in shared._as_html(table)
-    assert "<th>7</th>" in shared._as_html(table.rename_axis("n"))
-    assert "<th>x</th>" in shared._as_html(table.set_axis(["x"]))
-
-
-def test_estimates_have_true_signatures():
-    for name in ("means", "statistic", "correlations", "paired", "pairwise"):
-        parameters = inspect.signature(getattr(shared.Study, name)).parameters.values()
-        assert {one.kind.name for one in parameters} <= {"POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"}
 
 
 def test_a_row_without_a_cluster_and_a_fact_of_two_are_told():

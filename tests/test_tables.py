@@ -6,23 +6,43 @@ from hypothesis import strategies as st
 from factrobust.tables import FactsError, melted, read_table, read_text, slug, stacked
 
 
-@pytest.mark.parametrize(("text", "name"), [
-    ("the United States", "united-states"), ("The Shining", "the-shining"),
-    ("São Tomé, D.C.", "sao-tome-d-c"), ("C", "c"), ("C++", "c-plus-plus"), ("C#", "c-sharp"),
-    ("東京", "東京"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("the United States", "united-states"),
+        ("The Shining", "the-shining"),
+        ("São Tomé, D.C.", "sao-tome-d-c"),
+        ("C", "c"),
+        ("C++", "c-plus-plus"),
+        ("C#", "c-sharp"),
+        ("東京", "東京"),
+    ],
+)
 def test_slug(text, name):
     assert slug(text) == name
 
 
 def test_stacked_tables_and_melted_columns_say_which_they_are():
     table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
-    assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
-    table = pd.DataFrame({"fact": ["f", "g"], "sure": [0.5, None], "right": [True, False], "z": 1})
+    assert table.values.tolist() == [
+        [1, "a"],
+        [2, "b"],
+        [3, "b"],
+    ]
+    table = pd.DataFrame(
+        {
+            "fact": ["f", "g"],
+            "sure": [0.5, None],
+            "right": [True, False],
+            "z": 1,
+        }
+    )
     long = melted(table, ["measure", "fact"], ["right", "sure"])
     assert long[["measure", "fact", "value"]].values.tolist() == [
-        ["right", "f", 1.0], ["right", "g", 0.0], ["sure", "f", 0.5]
-    ]  # fmt: skip
+        ["right", "f", 1.0],
+        ["right", "g", 0.0],
+        ["sure", "f", 0.5],
+    ]
 
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):

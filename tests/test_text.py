@@ -7,23 +7,49 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import clusters, contains, exact_match, int_sim, normalise, places
+from factrobust.text import contains, exact_match, int_sim, normalise, places
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
 
-@pytest.mark.parametrize(("text", "plain"), [
-    ("  Nairobi \n", "nairobi"), ("U.S.", "us"), ("Washington, D.C.", "washington dc"),
-    ("St. Louis", "st louis"), ("O'Neill", "oneill"), ("Sana’a", "sanaa"),
-    ("Coca-Cola", "coca cola"), ("1914–1918", "1914 1918"), ("AC/DC", "ac dc"), ("R&B", "r and b"),
-    ("snake_case", "snake case"), ("Paris,France", "paris france"),
-    ("Paris(France)", "paris france"), ("1,000", "1000"), ("1,234,567", "1234567"), ("8,5", "8 5"),
-    ("3.14", "3.14"), ("It was 1969.", "it was 1969"), ("8.Next", "8 next"), ("+44", "44"),
-    ("São Paulo", "sao paulo"), ("Łódź", "lodz"), ("Bjørnstjerne", "bjornstjerne"),
-    ("Straße", "strasse"), ("zero\u200bwidth", "zerowidth"), ("no\u00a0break", "no break"),
-    ("The Nile", "nile"), ("a theatre", "theatre"), ("Theodore", "theodore"), ("A", "a"),
-    ("The The", "the the"), ("", ""), ("?!", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("  Nairobi \n", "nairobi"),
+        ("U.S.", "us"),
+        ("Washington, D.C.", "washington dc"),
+        ("St. Louis", "st louis"),
+        ("O'Neill", "oneill"),
+        ("Sana’a", "sanaa"),
+        ("Coca-Cola", "coca cola"),
+        ("1914–1918", "1914 1918"),
+        ("AC/DC", "ac dc"),
+        ("R&B", "r and b"),
+        ("snake_case", "snake case"),
+        ("Paris,France", "paris france"),
+        ("Paris(France)", "paris france"),
+        ("1,000", "1000"),
+        ("1,234,567", "1234567"),
+        ("8,5", "8 5"),
+        ("3.14", "3.14"),
+        ("It was 1969.", "it was 1969"),
+        ("8.Next", "8 next"),
+        ("+44", "44"),
+        ("São Paulo", "sao paulo"),
+        ("Łódź", "lodz"),
+        ("Bjørnstjerne", "bjornstjerne"),
+        ("Straße", "strasse"),
+        ("zero\u200bwidth", "zerowidth"),
+        ("no\u00a0break", "no break"),
+        ("The Nile", "nile"),
+        ("a theatre", "theatre"),
+        ("Theodore", "theodore"),
+        ("A", "a"),
+        ("The The", "the the"),
+        ("", ""),
+        ("?!", ""),
+    ],
+)
 def test_normalise(text, plain):
     assert normalise(text) == plain
     assert normalise(plain) == plain  # applied twice, nothing more happens
@@ -31,32 +57,104 @@ def test_normalise(text, plain):
 
 EQUAL = [
     # Composed and decomposed, and signs that look like one another.
-    ("São Tomé", "Sa\u0303o Tome\u0301"), ("각", "\u1100\u1161\u11a8"), ("が", "か\u3099"),
-    ("コーヒー", "ｺｰﾋｰ"), ("F♯", "F#"), ("N’Djamena", "N'Djamena"), ("Hawaiʻi", "Hawaii"),
-    ("Qur‘an", "Quran"), ("İstanbul", "istanbul"), ("𝐀b", "Ab"), ("Xbox™", "Xbox"),
+    ("São Tomé", "Sa\u0303o Tome\u0301"),
+    ("각", "\u1100\u1161\u11a8"),
+    ("が", "か\u3099"),
+    ("コーヒー", "ｺｰﾋｰ"),
+    ("F♯", "F#"),
+    ("N’Djamena", "N'Djamena"),
+    ("Hawaiʻi", "Hawaii"),
+    ("Qur‘an", "Quran"),
+    ("İstanbul", "istanbul"),
+    ("𝐀b", "Ab"),
+    ("Xbox™", "Xbox"),
     # What is seldom written.
-    ("مُحَمَّد", "محمد"), ("שָׁלוֹם", "שלום"), ("Москва́", "Москва"), ("Королёв", "Королев"),
-    ("محمـد", "محمد"), ("می\u200cخواهم", "میخواهم"), ("5\ufe0f\u20e3", "5"),
+    ("مُحَمَّد", "محمد"),
+    ("שָׁלוֹם", "שלום"),
+    ("Москва́", "Москва"),
+    ("Королёв", "Королев"),
+    ("محمـد", "محمد"),
+    ("می\u200cخواهم", "میخواهم"),
+    ("5\ufe0f\u20e3", "5"),
     # Numbers.
-    ("1,457", "1457"), ("1\u202f457", "1457"), ("12,34,567", "1234567"), ("١٬٤٥٧", "1457"),
-    ("1969.0", "1969"), ("1969.00.", "1969"), ("१९६९", "1969"), ("５", "5"), ("٥", "5"), ("۵", "5"),
-    ("−5", "-5"), ("–5", "-5"), ("(-5)", "-5"), ("+5", "5"), ("-$5", "$-5"), (".5", "0.5"),
-    ("10²", "10^2"), ("m²", "m^2"), ("10\u207b⁶", "10^-6"), ("10½", "10 ½"),
+    ("1,457", "1457"),
+    ("1\u202f457", "1457"),
+    ("12,34,567", "1234567"),
+    ("١٬٤٥٧", "1457"),
+    ("1969.0", "1969"),
+    ("1969.00.", "1969"),
+    ("१९६९", "1969"),
+    ("５", "5"),
+    ("٥", "5"),
+    ("۵", "5"),
+    ("−5", "-5"),
+    ("–5", "-5"),
+    ("(-5)", "-5"),
+    ("+5", "5"),
+    ("-$5", "$-5"),
+    (".5", "0.5"),
+    ("10²", "10^2"),
+    ("m²", "m^2"),
+    ("10\u207b⁶", "10^-6"),
+    ("10½", "10 ½"),
     # Signs.
-    ("50 %", "50%"), ("50%", "50 percent"), ("Track & Field", "track and field"), ("5°C", "5 °C"),
-    ("**Nairobi**", "Nairobi"), ("<b>Nairobi</b>", "b Nairobi b"), ("#1", "1"), ("Paris! 🎉", "Paris"),
-]  # fmt: skip
+    ("50 %", "50%"),
+    ("50%", "50 percent"),
+    ("Track & Field", "track and field"),
+    ("5°C", "5 °C"),
+    ("**Nairobi**", "Nairobi"),
+    ("<b>Nairobi</b>", "b Nairobi b"),
+    ("#1", "1"),
+    ("Paris! 🎉", "Paris"),
+]
 DIFFERENT = [
     # Marks and letters of other scripts.
-    ("か", "が"), ("ハ", "パ"), ("й", "и"), ("ї", "і"), ("ќ", "к"), ("มา", "ม้า"), ("คา", "ค่า"), ("कमल", "कमाल"),
-    ("दिल", "दाल"), ("क", "क़"), ("가", "각"), ("أ", "ا"), ("ئ", "ي"), ("কি", "কী"), ("≠5", "=5"),
+    ("か", "が"),
+    ("ハ", "パ"),
+    ("й", "и"),
+    ("ї", "і"),
+    ("ќ", "к"),
+    ("มา", "ม้า"),
+    ("คา", "ค่า"),
+    ("कमल", "कमाल"),
+    ("दिल", "दाल"),
+    ("क", "क़"),
+    ("가", "각"),
+    ("أ", "ا"),
+    ("ئ", "ي"),
+    ("কি", "কী"),
+    ("≠5", "=5"),
     # Numbers.
-    ("-5", "5"), ("−5", "5"), ("-0.5", "0.5"), (".5", "5"), ("10²", "102"), ("10½", "101 2"), ("1.5", "15"),
-    ("2.0.1", "2.1"), ("10.0.0.1", "10.1"), ("1.05", "1.5"), ("1,45", "145"), ("007", "7"), ("2+2", "22"),
+    ("-5", "5"),
+    ("−5", "5"),
+    ("-0.5", "0.5"),
+    (".5", "5"),
+    ("10²", "102"),
+    ("10½", "101 2"),
+    ("1.5", "15"),
+    ("2.0.1", "2.1"),
+    ("10.0.0.1", "10.1"),
+    ("1.05", "1.5"),
+    ("1,45", "145"),
+    ("007", "7"),
+    ("2+2", "22"),
     # Signs.
-    ("C++", "C"), ("C#", "C"), ("C++", "C#"), ("F#", "F"), ("B♭", "B"), ("A+", "A"), ("Na+", "Na"),
-    ("50%", "50"), ("$5", "5"), ("$5", "€5"), ("5°", "5"), (">5", "5"), ("±5", "5"), ("+", ""), ("🎉", ""),
-]  # fmt: skip
+    ("C++", "C"),
+    ("C#", "C"),
+    ("C++", "C#"),
+    ("F#", "F"),
+    ("B♭", "B"),
+    ("A+", "A"),
+    ("Na+", "Na"),
+    ("50%", "50"),
+    ("$5", "5"),
+    ("$5", "€5"),
+    ("5°", "5"),
+    (">5", "5"),
+    ("±5", "5"),
+    ("+", ""),
+    ("🎉", ""),
+]
 
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
@@ -72,26 +170,49 @@ def test_texts_that_are_not(one, other):
     assert not exact_match(one, [other])
 
 
-@pytest.mark.parametrize(("text", "answer", "held"), [
-    ("首都は東京です。", "東京", True), ("东京是首都", "东京", True), ("インドネシア", "インド", False),
-    ("インドです", "インド", True), ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True), ("It is C++.", "C", False),
-    ("It is C++, of course", "C++", True), ("at -5 degrees", "5", False), ("at -5 degrees", "-5", True),
-    ("about 50% of it", "50", True), ("1914–1918", "1918", True), ("COVID-19", "19", True),
-    ("in UTC+1", "1", True), ("5 -3", "3", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answer", "held"),
+    [
+        ("首都は東京です。", "東京", True),
+        ("东京是首都", "东京", True),
+        ("インドネシア", "インド", False),
+        ("インドです", "インド", True),
+        ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True),
+        ("It is C++.", "C", False),
+        ("It is C++, of course", "C++", True),
+        ("at -5 degrees", "5", False),
+        ("at -5 degrees", "-5", True),
+        ("about 50% of it", "50", True),
+        ("1914–1918", "1918", True),
+        ("COVID-19", "19", True),
+        ("in UTC+1", "1", True),
+        ("5 -3", "3", True),
+    ],
+)
 def test_what_a_text_in_any_script_holds(text, answer, held):
     assert contains(text, [answer]) is held
 
 
-@pytest.mark.parametrize(("text", "answer", "parts"), [
-    ("The answer is Sa\u0303o Tome\u0301.", "São Tomé", ["Sa\u0303o Tome\u0301"]),
-    ("N’Djamena or N'Djamena", "N'Djamena", ["N’Djamena", "N'Djamena"]),
-    ("1,457 and 1457, ١٤٥٧", "1457", ["1,457", "1457", "١٤٥٧"]), ("It is 1,457.", "457", []),
-    ("C++ is not C", "C", ["C"]), ("C++ is not C", "C++", ["C++"]), ("at -5, not 5", "5", ["5"]),
-    ("the Paris, and Paris's Seine", "Paris", ["Paris", "Paris"]), ("Nigeria's", "Niger", []),
-    ("Levi's of Levi's", "Levi's", ["Levi's", "Levi's"]), ("首都は東京です", "東京", ["東京"]),
-    ("The limaçon of Lima", "lima", ["Lima"]), ("Sa\u0303o", "Sa", []), ("x", "?", []), ("", "", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answer", "parts"),
+    [
+        ("The answer is Sa\u0303o Tome\u0301.", "São Tomé", ["Sa\u0303o Tome\u0301"]),
+        ("N’Djamena or N'Djamena", "N'Djamena", ["N’Djamena", "N'Djamena"]),
+        ("1,457 and 1457, ١٤٥٧", "1457", ["1,457", "1457", "١٤٥٧"]),
+        ("It is 1,457.", "457", []),
+        ("C++ is not C", "C", ["C"]),
+        ("C++ is not C", "C++", ["C++"]),
+        ("at -5, not 5", "5", ["5"]),
+        ("the Paris, and Paris's Seine", "Paris", ["Paris", "Paris"]),
+        ("Nigeria's", "Niger", []),
+        ("Levi's of Levi's", "Levi's", ["Levi's", "Levi's"]),
+        ("首都は東京です", "東京", ["東京"]),
+        ("The limaçon of Lima", "lima", ["Lima"]),
+        ("Sa\u0303o", "Sa", []),
+        ("x", "?", []),
+        ("", "", []),
+    ],
+)
 def test_where_an_answer_stands(text, answer, parts):
     assert [text[start:end] for start, end in places(text, answer)] == parts
 
@@ -102,29 +223,49 @@ def test_normalised_twice_is_normalised(text):
     assert normalise(normalise(text)) == normalise(text)
 
 
-@pytest.mark.parametrize(("text", "answers", "same"), [
-    (" Nairobi", ["Nairobi"], True), ("the United States.", ["United States"], True),
-    ("US", ["United States", "U.S."], True), ("Nairobi, Kenya", ["Nairobi"], False),
-    ("St Louis", ["St. Louis"], True), ("Louis", ["St. Louis"], False),
-    ("Bogota", ["Bogotá"], True), ("15", ["1.5"], False), ("18", ["8"], False), ("", [""], False),
-    ("...", ["!"], False), ("Nairobi", [], False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answers", "same"),
+    [
+        (" Nairobi", ["Nairobi"], True),
+        ("the United States.", ["United States"], True),
+        ("US", ["United States", "U.S."], True),
+        ("Nairobi, Kenya", ["Nairobi"], False),
+        ("St Louis", ["St. Louis"], True),
+        ("Louis", ["St. Louis"], False),
+        ("Bogota", ["Bogotá"], True),
+        ("15", ["1.5"], False),
+        ("18", ["8"], False),
+        ("", [""], False),
+        ("...", ["!"], False),
+        ("Nairobi", [], False),
+    ],
+)
 def test_exact_match(text, answers, same):
     assert exact_match(text, answers) is same
 
 
-@pytest.mark.parametrize(("text", "answers", "words", "substring"), [
-    ("It is Nairobi, of course", ["Nairobi"], True, True), ("18", ["8"], False, True),
-    ("8 of 18", ["8"], True, True), ("Nigeria", ["Niger"], False, True),
-    ("Paris,France", ["Paris"], True, True), ("in St. Louis, Missouri", ["St. Louis"], True, True),
-    ("Louis of St", ["St. Louis"], False, False), ("the U.S. of A.", ["US"], True, True),
-    ("Coca Cola Company", ["Coca-Cola"], True, True), ("Reykjavik is", ["Reykjavík"], True, True),
-    ("Nairobi", ["Mombasa", "Nairobi"], True, True), ("", ["Nairobi"], False, False),
-    ("Nairobi", [""], False, False), ("", [""], False, False), ("Nairobi", ["?"], False, False),
-])  # fmt: skip
-def test_contains(text, answers, words, substring):
-    assert contains(text, answers) is words
-    assert contains(text, answers, whole_words=False) is substring
+@pytest.mark.parametrize(
+    ("text", "answers", "held"),
+    [
+        ("It is Nairobi, of course", ["Nairobi"], True),
+        ("18", ["8"], False),
+        ("8 of 18", ["8"], True),
+        ("Nigeria", ["Niger"], False),
+        ("Paris,France", ["Paris"], True),
+        ("in St. Louis, Missouri", ["St. Louis"], True),
+        ("Louis of St", ["St. Louis"], False),
+        ("the U.S. of A.", ["US"], True),
+        ("Coca Cola Company", ["Coca-Cola"], True),
+        ("Reykjavik is", ["Reykjavík"], True),
+        ("Nairobi", ["Mombasa", "Nairobi"], True),
+        ("", ["Nairobi"], False),
+        ("Nairobi", [""], False),
+        ("", [""], False),
+        ("Nairobi", ["?"], False),
+    ],
+)
+def test_contains(text, answers, held):
+    assert contains(text, answers) is held
 
 
 def test_int_sim_by_hand():
@@ -140,7 +281,8 @@ def test_int_sim_by_hand():
         calls.append(texts)
         return np.array([[float(text == word) for word in WORDS] for text in texts])
 
-    values, expected = int_sim(groups, embed), [0.1, 0.6, np.nan, np.nan, 1, 1, 2 / 6]
+    values = int_sim(groups, embed)
+    expected = [0.1, 0.6, np.nan, np.nan, 1, 1, 2 / 6]
     assert values.tolist() == pytest.approx(expected, nan_ok=True)
     # Each distinct text is embedded once. If there is none, nothing is asked.
     assert calls == [["actor", "bamako", "cotonou", "director", "film director", "samurai"]]
@@ -173,25 +315,3 @@ def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
     for group, value in zip(numbers, values, strict=True):
         pairs = [cosine(a, b) for a, b in combinations(group, 2)]
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
-
-
-def test_clusters_by_hand():
-    asked: list[tuple[str, str]] = []
-
-    def same(pairs: list[tuple[str, str]]) -> list[bool]:
-        asked.extend(pairs)
-        return [pair in {("a", "b"), ("b", "c"), ("c", "d")} for pair in pairs]
-
-    # b joins a. c is like b but not like a, the first of that cluster, so it begins another. d
-    # joins c.
-    groups = [["x", "b", "X", "c"], ["a", "b", "c", "d"], ["d", "c", "b", "a"], ["", "b", " "], []]
-    found = [[0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 0], []]
-    assert clusters(groups, same) == found
-    # Pairs with the first text of each group's first cluster, then with that of the second, and so
-    # on.
-    first = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "d"), ("b", "x"), ("c", "d"), ("c", "x")]
-    assert asked == [*first, ("a", "b"), ("b", "c"), ("c", "d")]
-    assert not any("" in pair for pair in asked)
-    for k in range(5):
-        assert clusters([groups[1][:k]], same) == [found[1][:k]]
-    assert clusters([["a", "a"]], lambda pairs: pytest.fail("no pair to ask")) == [[0, 0]]

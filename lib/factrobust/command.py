@@ -1,9 +1,8 @@
 """The command: factrobust card MODEL, factrobust flips A B ..., factrobust ask MODEL QUESTION,
 factrobust answers.
 
-The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one
-sentence, for
-what cannot be done, and 130 after Ctrl-C.
+The exit status is 0 if all went well, 1 if the condition of --fail-if is met, 2, with one sentence,
+for what cannot be done, and 130 after Ctrl-C.
 """
 
 import argparse
@@ -32,16 +31,25 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="factrobust", description=__doc__.partition("\n\n")[2])
     top.add_argument("--version", action="version", version=__version__)
     every = top.add_subparsers(
-        dest="command", required=True, metavar="card | flips | ask | answers"
+        dest="command",
+        required=True,
+        metavar="card | flips | ask | answers",
     )
     card = every.add_parser("card", help="what a model knows, and what makes it lose that")
     card.add_argument("model", help=MODEL)
     _add_questions(card)
     flips = every.add_parser("flips", help="what other forms of a model lost, fact by fact")
     flips.add_argument(
-        "a", metavar="A", help=f"the model before: {MODEL}; or a log (.jsonl, .eval, .json)"
+        "a",
+        metavar="A",
+        help=f"the model before: {MODEL}; or a log (.jsonl, .eval, .json)",
     )
-    flips.add_argument("others", metavar="B", nargs="+", help="the models, or the logs, after")
+    flips.add_argument(
+        "others",
+        metavar="B",
+        nargs="+",
+        help="the models, or the logs, after",
+    )
     flips.add_argument(
         "--fail-if",
         default="",
@@ -49,15 +57,23 @@ def parser() -> argparse.ArgumentParser:
         help="exit with 1 if, such as 'lost>0.05' (lost, gained, churn)",
     )
     flips.add_argument(
-        "--margin", type=float, help="say whether the share right is the same within, such as 0.02"
+        "--margin",
+        type=float,
+        help="say whether the share right is the same within, such as 0.02",
     )
     _add_questions(flips)
     ask = every.add_parser("ask", help="a model's answers to questions, with their probabilities")
     ask.add_argument("model", help=MODEL)
-    ask.add_argument("questions", metavar="QUESTION", nargs="+", help="in quotes, each")
+    ask.add_argument(
+        "questions",
+        metavar="QUESTION",
+        nargs="+",
+        help="in quotes, each",
+    )
     _add_weights(ask)
     answers = every.add_parser(
-        "answers", help="every recorded question and answer of the study, as parquet and CSV"
+        "answers",
+        help="every recorded question and answer of the study, as parquet and CSV",
     )
     answers.add_argument(
         "--out",
@@ -75,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
 def _add_questions(command: argparse.ArgumentParser) -> None:
     name = command.prog.split()[-1]
     command.add_argument(
-        "--data", metavar="CSV", help="questions of your own: a CSV with question and answer"
+        "--data",
+        metavar="CSV",
+        help="questions of your own: a CSV with question and answer",
     )
     command.add_argument("--all", action="store_true", help="ask all of them, and not a sample")
     command.add_argument(
@@ -94,7 +112,9 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
         help="the form of the weights in memory",
     )
     command.add_argument(
-        "--device", choices=["cpu", "cuda"], help="where to compute (a GPU, if there is one)"
+        "--device",
+        choices=["cpu", "cuda"],
+        help="where to compute (a GPU, if there is one)",
     )
 
 
@@ -119,7 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def check(given: argparse.Namespace) -> None:
     """What can be found wrong before anything is loaded: ValueError, one sentence."""
     names = [getattr(given, name, None) for name in ("model", "a", "data")] + getattr(
-        given, "others", []
+        given,
+        "others",
+        [],
     )
     if any(name is not None and not name.strip() for name in names):
         raise ValueError("a name is empty; write a model's name or a file there")
@@ -227,7 +249,12 @@ def write_answers(given: argparse.Namespace) -> int:
     return 0
 
 
-RUN = {"card": make_card, "flips": make_flips, "ask": ask, "answers": write_answers}
+RUN = {
+    "card": make_card,
+    "flips": make_flips,
+    "ask": ask,
+    "answers": write_answers,
+}
 
 
 def as_text(cell: Any) -> str:
@@ -242,17 +269,15 @@ def as_text(cell: Any) -> str:
 
 def plain(value: Any) -> Any:
     """What JSON can hold of a value: NumPy's numbers and arrays as Python's, a set as a list;
-    nothing for
-    pandas' mark of what is missing."""
+    nothing for pandas' mark of what is missing."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return sorted(value) if isinstance(value, set | frozenset) else None
 
 
 def explained(error: Exception) -> str:
-    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError)
-    is a
-    fault of this project or of another library: its traceback is kept."""
+    """One sentence about an error. One that is not ours (ours are ValueErrors, and RecordsError) is
+    a fault of this project or of another library: its traceback is kept."""
     if isinstance(error, ValueError | OSError) or type(error).__name__ == "RecordsError":
         return str(error)
     TRACEBACK.parent.mkdir(parents=True, exist_ok=True)

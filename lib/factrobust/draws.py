@@ -50,7 +50,12 @@ def need_count(name: str, count: int | None, least: int = 1) -> None:
         )
 
 
-def in_turns(frame: pd.DataFrame, limit: int, seed: int, groups: list[str]) -> pd.DataFrame:
+def in_turns(
+    frame: pd.DataFrame,
+    limit: int,
+    seed: int,
+    groups: list[str],
+) -> pd.DataFrame:
     """All rows in a random order in which every group comes once before any group comes twice.
     `limit` is what a caller takes of them: ValueError if it is not a count."""
     need_count("limit", limit)

@@ -4,8 +4,9 @@ All parts have one rule for its beginning (`said`): blank space, a thought and a
 no part of it, and the model's own next question ends it. `ask` lets a model go on that has said
 nothing yet. The end is told by stop strings, by `first_sentence` (part 3) or by `cut` (part 4).
 
-The thesis ends an answer before the first token that holds a full stop or a line's end (appendix D),
-so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it (`cut`).
+The thesis ends an answer before the first token that holds a full stop or a line's end (appendix
+D), so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it
+(`cut`).
 """
 
 import re
@@ -44,9 +45,9 @@ STARTER = re.compile(
 
 
 def split(text: str, prompt: str = "") -> tuple[str, str]:
-    """What stands before the answer in a generated text, and the rest: lines without a word, a thought,
-    a label. A thought that has not ended is all before it; its first mark may stand at the end of the
-    `prompt`."""
+    """What stands before the answer in a generated text, and the rest: lines without a word, a
+    thought, a label. A thought that has not ended is all before it; its first mark may stand at the
+    end of the `prompt`."""
     at = tokens.after_thought(text, prompt)
     if at is None:
         return text, ""
@@ -69,41 +70,55 @@ def ask(
     *,
     max_new_tokens: int,
     stop: Sequence[str],
-    **how: Any,
+    temperatures: Sequence[float] = (),
+    **options: Any,
 ) -> list[Generation]:
-    """Greedy answers (`Model.generate`, whose options `how` are). A model whose answer has not begun, since the text is blank, a
-    label or a thought, is asked once more without stop strings and with more tokens; then the text
-    ends at the first stop string after the answer's beginning, and the tokens are those up to there.
+    """Greedy answers (`Model.generate`, which is given the further `options`, too). A model whose
+    answer has not begun, since the text is blank, a label or a thought, is asked once more without
+    stop strings and with more tokens; then the text ends at the first stop string after the
+    answer's beginning, and the tokens are those up to there.
 
-    ModelError if no thought has ended after THINKING tokens. If some have, the others are no answers,
-    and a line on stderr says how many.
+    ModelError if no thought has ended after THINKING tokens. If some have, the others are no
+    answers, and a line on stderr says how many.
     """
-    found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **how)
-    waiting = {
-        g.prompt: g for g in found if not g.filtered and not split(g.text, g.prompt)[1].strip()
-    }
-    thoughts = [prompt for prompt, g in waiting.items() if _thinks(g)]
-    others = [prompt for prompt in waiting if prompt not in {*thoughts}]
-    for asked, more in ((thoughts, THINKING), (others, LEAD)):
-        if asked:
-            longer = model.generate(asked, max_new_tokens=max_new_tokens + more)
-            waiting |= {g.prompt: _ended(g, stop) for g in longer}
-    if lost := sum(_thinks(waiting[prompt]) for prompt in thoughts):
-        told = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
+    if len(temperatures):
+        options["temperatures"] = temperatures
+    found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **options)
+    # 1. What has not begun is asked once more.
+    thoughts = []
+    others = []
+    for answer in found:
+        if answer.filtered or split(answer.text, answer.prompt)[1].strip():
+            continue
+        waiting = thoughts if _thinks(answer) else others
+        if answer.prompt not in waiting:
+            waiting.append(answer.prompt)
+    again: dict[str, Generation] = {}
+    for waiting, more in ((thoughts, THINKING), (others, LEAD)):
+        if waiting:
+            longer = model.generate(waiting, max_new_tokens=max_new_tokens + more)
+            again |= {answer.prompt: _ended(answer, stop) for answer in longer}
+    # 2. Thoughts that have not ended are no answers.
+    lost = sum(_thinks(again[prompt]) for prompt in thoughts)
+    if lost:
+        report = f"{lost} of {len(thoughts)} thoughts did not end within {THINKING} tokens"
         if lost == len(thoughts):
             raise ModelError(
-                f"{model.name} thinks before it answers, and {told}; ask it by a chat template that "
-                "switches its thinking off, or in another prompt format (NAME#two-shot)"
+                f"{model.name} thinks before it answers, and {report}; ask it by a chat template "
+                "that switches its thinking off, or in another prompt format (NAME#two-shot)"
             )
-        print(f"{model.name}: {told}; these are no answers", file=sys.stderr)
-    grid = how.get("temperatures", ())
-    if len(grid) and (begun := [g for g in waiting.values() if g.token_ids]):
+        print(f"{model.name}: {report}; these are no answers", file=sys.stderr)
+    # 3. The curves of those that begin now.
+    tempered = [answer for answer in again.values() if answer.token_ids]
+    if len(temperatures) and tempered:
         curves = model.temper(
-            [g.prompt for g in begun], [g.token_ids for g in begun], grid
-        ).tolist()
-        pairs = zip(begun, curves, strict=True)
-        waiting |= {g.prompt: replace(g, curve=curve) for g, curve in pairs}
-    return [waiting.get(g.prompt, g) for g in found]
+            [answer.prompt for answer in tempered],
+            [answer.token_ids for answer in tempered],
+            temperatures,
+        )
+        for answer, curve in zip(tempered, curves.tolist(), strict=True):
+            again[answer.prompt] = replace(answer, curve=curve)
+    return [again.get(answer.prompt, answer) for answer in found]
 
 
 def _thinks(answer: Generation) -> bool:
@@ -120,15 +135,20 @@ def _ended(answer: Generation, stop: Sequence[str]) -> Generation:
     text = lead + short
     n = covering(answer, text)
     along = {name: getattr(answer, name)[:n] for name in ("token_ids", "logprobs", "entropies")}
-    return replace(answer, text=text, top_logprobs=list(answer.top_logprobs)[:n], **along)
+    return replace(
+        answer,
+        text=text,
+        top_logprobs=list(answer.top_logprobs)[:n],
+        **along,
+    )
 
 
 def first_sentence(text: str) -> str:
     """The first sentence of a text, without the white space around it and its full stop.
 
     It ends at the first line's end, or before at a run of . ! or ? (and the quotes and brackets
-    that it closes) with white space or nothing after it, or at 。！？ anywhere. A full stop does not
-    end it
+    that it closes) with white space or nothing after it, or at 。！？ anywhere. A full stop does
+    not end it
 
     - after a title ("St. Louis", "Dr. No");
     - after another abbreviation, a single letter or dotted letters ("Martin Luther King Jr.",
@@ -142,9 +162,11 @@ def first_sentence(text: str) -> str:
     """
     line = (text.strip().splitlines() or [""])[0].rstrip()
     for match in MARK.finditer(line):
-        before, mark = line[: match.start()].rstrip(), match[1] or match[2]
+        before = line[: match.start()].rstrip()
+        mark = match[1] or match[2]
+        after = line[match.end() :].lstrip()
         word = OPENING.split(before)[-1]
-        if not before or not _sentence_ends(before, word, mark, line[match.end() :].lstrip()):
+        if not before or not _sentence_ends(before, word, mark, after):
             continue
         stop = set(match[0]) <= {".", "。"}
         named = END_OF_NAME.fullmatch(word) or DOTTED.fullmatch(word)
@@ -174,8 +196,9 @@ NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
 def ending(generation: Generation, begun: bool = False) -> tuple[str, int]:
-    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or digits
-    is empty. With `begun` the answer begins where `said` has it; the tokens are all up to its end."""
+    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or
+    digits is empty. With `begun` the answer begins where `said` has it; the tokens are all up to
+    its end."""
     lead = split(generation.text, generation.prompt)[0] if begun else ""
     whole = said(generation.text, generation.prompt) if begun else generation.text
     text = cut(whole).strip()
@@ -192,7 +215,8 @@ def cut(text: str) -> str:
     """
     line = text.partition("\n")[0]
     for match in re.finditer(r"\.", line):
-        before, after = line[: match.start()], line[match.end() :]
+        before = line[: match.start()]
+        after = line[match.end() :]
         if _ends(OPENING.split(before)[-1], after):
             return before
     return line

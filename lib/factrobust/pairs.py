@@ -1,11 +1,10 @@
 """Two models' answers to the same facts, in pairs: what was lost, what was gained, and what that
 shows.
 
-A net difference hides losses: 12 facts lost and 14 others gained are a rise of two. So the share
-of the
-first model's known facts that the second gets wrong (lost) stands beside the share of the others
-that
-it gets right (gained). Intervals and tests take facts as independent draws from facts like these.
+A net difference hides losses: 12 facts lost and 14 others gained are a rise of two. So the share of
+the first model's known facts that the second gets wrong (lost) stands beside the share of the
+others that it gets right (gained). Intervals and tests take facts as independent draws from facts
+like these.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,10 +37,8 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
     asked.
 
     The estimate is the mean of the strata's shares, weighted by their sizes: over all draws by lot
-    its
-    mean is the share itself. A bound is the share at which an exact test of the estimate just
-    rejects
-    (see `tail`); of strata that were asked whole it is Clopper and Pearson's (1934).
+    its mean is the share itself. A bound is the share at which an exact test of the estimate just
+    rejects (see `tail`); of strata that were asked whole it is Clopper and Pearson's (1934).
     """
     used = [stratum for stratum in strata if stratum.size]
     n = sum(stratum.asked for stratum in used)
@@ -64,14 +61,17 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
 
 def tail(one: Stratum, other: Stratum, share: float) -> float:
     """The largest probability, over all ways in which two strata can have this share together, of
-    an
-    estimate at least as large as the one found: the p-value of "the share is at most this one".
+    an estimate at least as large as the one found: the p-value of "the share is at most this one".
 
     Every pair of counts is enumerated; the strata's own shares run over a grid of GRID values.
     """
     total = one.size + other.size
     weight = one.size / total
-    first = np.linspace(max(0.0, (share - 1 + weight) / weight), min(1.0, share / weight), GRID)
+    first = np.linspace(
+        max(0.0, (share - 1 + weight) / weight),
+        min(1.0, share / weight),
+        GRID,
+    )
     second = np.clip((share - weight * first) / (1 - weight), 0, 1)
     counts = np.arange(one.asked + 1)
     # The least count of the other stratum with which the estimate is as large as the one found.
@@ -116,8 +116,7 @@ def mcnemar(lost: int, gained: int) -> float:
 
 def score(lost: int, gained: int, n: int, drop: float) -> float:
     """Tango's score statistic (Statistics in Medicine 17, 1998, equation 3) of n pairs for a drop
-    in the
-    share right: standard normal if this is the drop, above 0 if more was found."""
+    in the share right: standard normal if this is the drop, above 0 if more was found."""
     a = 2 * n
     b = -lost - gained + (2 * n - lost + gained) * drop
     c = -gained * drop * (1 - drop)
@@ -141,8 +140,8 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
     1987).
 
     Equivalent: both "it fell by the margin or more" and "it rose by the margin or more" are
-    rejected at
-    5%. Else worse, or better, if McNemar's exact test rejects at 5%. Else nothing can be told.
+    rejected at 5%. Else worse, or better, if McNemar's exact test rejects at 5%. Else nothing can
+    be told.
     """
     p_value = both_sided(lost, gained, n, margin)
     drop = (lost - gained) / n
@@ -150,7 +149,12 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
         return Claim("equivalent", drop, p_value, 0)
     if mcnemar(lost, gained) <= ALPHA:
         return Claim("worse" if lost > gained else "better", drop, p_value, 0)
-    return Claim("cannot tell", drop, p_value, _needed(lost / n, gained / n, margin) - n)
+    return Claim(
+        "cannot tell",
+        drop,
+        p_value,
+        _needed(lost / n, gained / n, margin) - n,
+    )
 
 
 def both_sided(lost: float, gained: float, n: float, margin: float) -> float:

@@ -42,7 +42,12 @@ def png(fig: Figure) -> bytes:
     has changed since."""
     if fig.stale or fig not in _drawn:
         drawn = io.BytesIO()
-        fig.savefig(drawn, format="png", dpi=200, metadata={"Software": None})
+        fig.savefig(
+            drawn,
+            format="png",
+            dpi=200,
+            metadata={"Software": None},
+        )
         fig.stale = False
         _drawn[fig] = drawn.getvalue()
     return _drawn[fig]
@@ -101,10 +106,22 @@ def save_table(
     sides = None
     if len(cells):
         sides = ["right" if right else "left" for right in numeric]
-    markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
+    markdown = cells.to_markdown(
+        index=False,
+        disable_numparse=True,
+        colalign=sides,
+    )
     aligned = "".join("r" if right else "l" for right in numeric)
-    latex = texts.to_latex(index=False, escape=True, column_format=aligned)
-    files = {"csv": _csv(df), "md": f"{markdown}\n".encode(), "tex": latex.encode()}
+    latex = texts.to_latex(
+        index=False,
+        escape=True,
+        column_format=aligned,
+    )
+    files = {
+        "csv": _csv(df),
+        "md": f"{markdown}\n".encode(),
+        "tex": latex.encode(),
+    }
     _save(name, files, parameters, models, since)
     return df
 
@@ -118,7 +135,11 @@ def _flat(df: pd.DataFrame) -> pd.DataFrame:
 
 
 def _csv(df: pd.DataFrame) -> bytes:
-    text: str = _flat(df).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    text: str = _flat(df).to_csv(
+        index=False,
+        float_format="%.6g",
+        lineterminator="\n",
+    )
     return text.encode()
 
 
@@ -193,7 +214,16 @@ def _model(model: Any) -> str:
 
 
 def _json(about: Mapping[str, Any]) -> str:
-    return json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False, default=_plain) + "\n"
+    return (
+        json.dumps(
+            about,
+            indent=2,
+            sort_keys=True,
+            ensure_ascii=False,
+            default=_plain,
+        )
+        + "\n"
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -245,7 +275,11 @@ def _ask_git(*arguments: str) -> str:
     # status must not disturb what the user does with git.
     command = ["git", "--no-optional-locks", f"--git-dir={paths.ROOT / '.git'}", *arguments]
     found = subprocess.run(
-        command, cwd=paths.ROOT, capture_output=True, check=True, encoding="utf-8"
+        command,
+        cwd=paths.ROOT,
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
     )
     return found.stdout
 

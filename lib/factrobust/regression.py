@@ -80,7 +80,13 @@ def ridge(design: Array, y: Array, precision: Array) -> tuple[Array, Array]:
         return information + np.diag(precision)
 
     start = np.zeros(design.shape[1])
-    found = root(slope, start, jac=curvature, method="lm", tol=1e-12)
+    found = root(
+        slope,
+        start,
+        jac=curvature,
+        method="lm",
+        tol=1e-12,
+    )
     if not found.success:
         raise RuntimeError(f"the penalised fit did not converge: {found.message}")
     return found.x, curvature(found.x)

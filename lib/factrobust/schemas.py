@@ -29,7 +29,11 @@ TYPES: dict[str, Any] = {
 
 
 def _column(
-    kind: str, description: str, low: float = np.nan, high: float = np.nan, coerce: Any = ""
+    kind: str,
+    description: str,
+    low: float = np.nan,
+    high: float = np.nan,
+    coerce: Any = "",
 ) -> pa.Column:
     """A column with values from `low` to `high`. Its kind is a key of TYPES; ? means that cells may
     be missing."""
@@ -60,7 +64,11 @@ def _table(
     every = dict(base.columns)
     for name in columns.split():
         every[name] = special.get(name) or COLUMNS[name]
-    return pa.DataFrameSchema(every, unique=[*unique] or base.unique, description=description)
+    return pa.DataFrameSchema(
+        every,
+        unique=[*unique] or base.unique,
+        description=description,
+    )
 
 
 _LINES = pd.read_csv(DATA / "columns.csv").itertuples(index=False)
@@ -117,7 +125,9 @@ Answers = _table(
     Generated,
 )
 Samples = _table(
-    "Sampled answers to facts (part 1).", "temperature sample tempered_logprobs", Generated
+    "Sampled answers to facts (part 1).",
+    "temperature sample tempered_logprobs",
+    Generated,
 )
 Curves = _table(
     "log P_t of greedy answers: a row a model, fact and temperature (part 1).",

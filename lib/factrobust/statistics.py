@@ -41,7 +41,11 @@ NOTHING = Interval(np.nan, np.nan, np.nan, 0)  # the interval of no rows
 
 
 def bootstrap_mean(
-    values: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000, seed: int = 0
+    values: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
 ) -> Interval:
     """Mean of `values` [row] with its bootstrap interval; ValueError for one that is not finite.
     With `groups` [row] (fact ids), whole groups are resampled and counted; else every row is its
@@ -75,18 +79,32 @@ def bootstrap_statistic(
     """
     rows, inverse = _sorted(columns, groups)
     n = int(inverse.max()) + 1 if len(inverse) else 0
-    return _bootstrap(lambda draws: statistic(draws[:, inverse], *rows), n, n_boot, 0, len(inverse))
+    return _bootstrap(
+        lambda draws: statistic(draws[:, inverse], *rows),
+        n,
+        n_boot,
+        0,
+        len(inverse),
+    )
 
 
 def bootstrap_correlation(
-    x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, n_boot: int = 2000
+    x: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
 ) -> Interval:
     """Pearson's correlation of x and y [row], as `bootstrap_statistic`; NaN if one is constant."""
     return bootstrap_statistic(_weighted_pearson, [x, y], groups, n_boot=n_boot)
 
 
 def paired_difference(
-    a: pd.Series, b: pd.Series, groups: ArrayLike | None = None, *, n_boot: int = 2000
+    a: pd.Series,
+    b: pd.Series,
+    groups: ArrayLike | None = None,
+    *,
+    n_boot: int = 2000,
 ) -> Interval:
     """`bootstrap_mean` of a - b, whose index are the same facts, else ValueError. If no fact
     differs, the bounds are minus and plus the exact upper bound of a share of 0: a difference may
@@ -117,7 +135,11 @@ def paired_table(
     rows = []
     for key, part in df.groupby(list(by), sort=False):
         # 1. The facts that have both values, side by side.
-        wide = part.pivot(index=group, columns=column, values=value)
+        wide = part.pivot(
+            index=group,
+            columns=column,
+            values=value,
+        )
         wide = wide.reindex(columns=list(between)).dropna().astype(float)
         first = wide[between[0]]
         second = wide[between[1]]
@@ -160,7 +182,10 @@ def pairwise(
             n_boot=n_boot,
         ).itertuples(index=False)
         rows.append((first, second, *found[3:]))
-    return pd.DataFrame(rows, columns=["first", "second", *Interval._fields, f"{cluster}s"])
+    return pd.DataFrame(
+        rows,
+        columns=["first", "second", *Interval._fields, f"{cluster}s"],
+    )
 
 
 def estimates(
@@ -291,7 +316,11 @@ def binomial_interval(successes: ArrayLike, n: ArrayLike) -> tuple[Array, Array]
 
     k, trials = np.broadcast_arrays(np.asarray(successes, float), np.asarray(n, float))
     low = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, TAILS[0]), 0.0)
-    high = np.where(k < trials, betaincinv(k + 1, np.maximum(trials - k, 1), TAILS[1]), 1.0)
+    high = np.where(
+        k < trials,
+        betaincinv(k + 1, np.maximum(trials - k, 1), TAILS[1]),
+        1.0,
+    )
     return low, high
 
 
@@ -355,7 +384,11 @@ def side_by_side(
     # Adding 0.0 makes -0.0 plain 0.
     texts = [pattern.format(*row) for row in rounded.to_numpy() + 0.0]
     known = table.assign(cell=texts)[numbers[value].notna()]
-    wide = known.pivot(index=rows, columns=columns, values="cell")
+    wide = known.pivot(
+        index=rows,
+        columns=columns,
+        values="cell",
+    )
     wide = wide.reindex(
         index=table.set_index(rows).index.unique(),
         columns=table.set_index(columns).index.unique(),
@@ -387,7 +420,14 @@ def exact_share(values: pd.Series) -> Interval:
 def exact_table(df: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
     """Share of rows, independent trials, where the column `value` is true in every combination of
     the columns `by`: these, mean, low, high and n."""
-    table = df.groupby(list(by))[value].agg(mean="mean", n="size").reset_index()
+    table = (
+        df.groupby(list(by))[value]
+        .agg(
+            mean="mean",
+            n="size",
+        )
+        .reset_index()
+    )
     return with_bounds(table)[[*by, "mean", "low", "high", "n"]]
 
 
@@ -424,7 +464,8 @@ def rule_errors(labels: pd.DataFrame, rules: Sequence[str], truth: str) -> pd.Da
 
 
 def _sorted(
-    columns: Sequence[ArrayLike], groups: ArrayLike | None
+    columns: Sequence[ArrayLike],
+    groups: ArrayLike | None,
 ) -> tuple[list[Array], NDArray[np.intp]]:
     """The columns and their group numbers 0, 1, ..., sorted by group, then by value."""
     rows = [np.asarray(column, dtype=float) for column in columns]
@@ -439,7 +480,11 @@ def _sorted(
 
 
 def _bootstrap(
-    statistic: Callable[[Array], Array], n: int, n_boot: int, seed: int, width: int = 0
+    statistic: Callable[[Array], Array],
+    n: int,
+    n_boot: int,
+    seed: int,
+    width: int = 0,
 ) -> Interval:
     """`statistic` maps how often each of n groups was drawn, [resample, group], to [resample], by
     arrays of up to `width` numbers per resample."""

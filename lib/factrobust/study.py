@@ -43,7 +43,11 @@ def prepare_kernel() -> None:
 def _as_html(table: pd.DataFrame) -> str:
     """As pandas shows a table, but without row numbers: only an index with a name says anything."""
     numbers = table.index.names == [None] and is_integer_dtype(table.index)
-    return table.to_html(index=not numbers, notebook=True, max_rows=10 if len(table) > 60 else None)
+    return table.to_html(
+        index=not numbers,
+        notebook=True,
+        max_rows=10 if len(table) > 60 else None,
+    )
 
 
 class Study:
@@ -91,7 +95,12 @@ class Study:
         return self.parameters[name]
 
     def means(
-        self, table: Table, by: Columns, value: str | list[str], *, group: str | None = ""
+        self,
+        table: Table,
+        by: Columns,
+        value: str | list[str],
+        *,
+        group: str | None = "",
     ) -> Table:
         """`statistics.interval_table`: means of `value` in each combination of the columns `by`,
         with intervals. n counts facts, or the values of another column `group`; rows for None."""
@@ -105,7 +114,12 @@ class Study:
         )
 
     def statistic(
-        self, table: Table, by: Columns, statistic: Statistic, columns: Columns, sort: bool = True
+        self,
+        table: Table,
+        by: Columns,
+        statistic: Statistic,
+        columns: Columns,
+        sort: bool = True,
     ) -> Table:
         """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
         return statistics.statistic_table(
@@ -119,7 +133,13 @@ class Study:
         )
 
     def correlations(
-        self, table: Table, by: Columns, x: str, y: str, *, ranks: bool = False
+        self,
+        table: Table,
+        by: Columns,
+        x: str,
+        y: str,
+        *,
+        ranks: bool = False,
     ) -> Table:
         """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
         return statistics.correlations(
@@ -133,7 +153,12 @@ class Study:
         )
 
     def paired(
-        self, table: Table, by: Columns, value: str, column: str, between: tuple[str, str]
+        self,
+        table: Table,
+        by: Columns,
+        value: str,
+        column: str,
+        between: tuple[str, str],
     ) -> Table:
         """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
         return statistics.paired_table(

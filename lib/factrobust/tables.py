@@ -58,7 +58,10 @@ def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
 
 
 def read_table(
-    path: str | Path, *, required: Sequence[str] = (), optional: Sequence[str] = ()
+    path: str | Path,
+    *,
+    required: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read a CSV or a TSV into a DataFrame of stripped strings, indexed by the line in the file.
 
@@ -72,7 +75,9 @@ def read_table(
         columns = ",".join(required) or "the names of its columns"
         raise FactsError(f"{path} is empty; write a header ({columns}) and a row below it.")
     reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_separator(path, text, required), strict=True
+        io.StringIO(text, newline=""),
+        delimiter=_separator(path, text, required),
+        strict=True,
     )
     rows = {}
     try:
@@ -98,7 +103,12 @@ def read_table(
     if not rows:
         raise FactsError(f"{path} has a header but no rows; add at least one row below it.")
     lines = pd.Index(rows, name="line")
-    return pd.DataFrame([*rows.values()], columns=header, index=lines, dtype=str)
+    return pd.DataFrame(
+        [*rows.values()],
+        columns=header,
+        index=lines,
+        dtype=str,
+    )
 
 
 def _without_mark(text: str) -> tuple[str, int]:
@@ -155,7 +165,9 @@ def read_checked(path: str | Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
 
 
 def complete_table(
-    frame: pd.DataFrame, schema: pa.DataFrameSchema, **defaults: str | pd.Series
+    frame: pd.DataFrame,
+    schema: pa.DataFrameSchema,
+    **defaults: str | pd.Series,
 ) -> pd.DataFrame:
     """Add the columns of the schema that the table lacks, with their default or ""; notes come
     last."""
@@ -186,7 +198,10 @@ def read_text(path: Path) -> str:
 
 
 def _check_header(
-    path: Path, header: list[str], required: Sequence[str], optional: Sequence[str]
+    path: Path,
+    header: list[str],
+    required: Sequence[str],
+    optional: Sequence[str],
 ) -> None:
     """Raise FactsError for a column that is missing, twice there, or written wrongly."""
     extra = [name for name in header if name not in required and name not in optional]
@@ -210,7 +225,11 @@ def _check_header(
         raise FactsError(f"{path}, line 1: {fault}.")
 
 
-def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: str | Path) -> None:
+def check_table(
+    frame: pd.DataFrame,
+    schema: pa.DataFrameSchema,
+    path: str | Path,
+) -> None:
     """Validate string columns against a pandera schema; raise FactsError for the first bad line.
     The `error` of a check is the end of the sentence, after the cell: "is no number; write ..."."""
     try:
@@ -285,10 +304,17 @@ def number(remedy: str) -> pa.Check:
 def stacked(tables: Mapping[Any, pd.DataFrame], column: str) -> pd.DataFrame:
     """The tables below each other. A last `column` holds the key of the table that a row is
     from."""
-    return pd.concat([t.assign(**{column: k}) for k, t in tables.items()], ignore_index=True)
+    return pd.concat(
+        [t.assign(**{column: k}) for k, t in tables.items()],
+        ignore_index=True,
+    )
 
 
-def melted(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
+def melted(
+    table: pd.DataFrame,
+    by: Sequence[str],
+    values: Sequence[str],
+) -> pd.DataFrame:
     """Stack the columns `values` into one of numbers, "value", beside the columns `by`. The one
     name of `by` that the table lacks says which of `values` a number is from. Missing numbers are
     left out."""
@@ -317,7 +343,11 @@ def _listed(cell: str) -> list[Any]:
         plain = cell[0] == "{" and "'" not in cell  # PostgreSQL's
         if plain or not re.search("[\"']", cell):
             return next(csv.reader([inside], skipinitialspace=True), [])
-        spaced = re.sub(r"(?<=[\"'])\s+(?=[\"'])", ", ", inside)  # NumPy's has no commas
+        spaced = re.sub(
+            r"(?<=[\"'])\s+(?=[\"'])",
+            ", ",
+            inside,
+        )  # NumPy's has no commas
         found = ast.literal_eval(f"[{spaced}]") if cell[-1] in "]})" else None
     if not isinstance(found, list) or any(isinstance(part, list | dict | tuple) for part in found):
         raise ValueError("no list of texts")
@@ -339,7 +369,10 @@ def is_list(cell: str) -> bool:
     return True
 
 
-def accepted_names(answers: pd.Series, aliases: pd.Series) -> tuple[list[str], list[list[str]]]:
+def accepted_names(
+    answers: pd.Series,
+    aliases: pd.Series,
+) -> tuple[list[str], list[list[str]]]:
     """The answer of each row, and its aliases (`names_in` each cell). Of a whole number that was
     made a decimal one the whole one is the answer, and what was typed an alias."""
     names, others = [], []

@@ -34,7 +34,14 @@ UNWRITTEN = re.compile(
 )
 STRESSED = frozenset("аеиоуыэюяіїє")  # in Cyrillic an acute over these marks the stress alone
 ACUTE = "\u0301"
-UNSPACED = ("CJK", "IDEOGRAPHIC", "THAI", "LAO", "KHMER", "MYANMAR")  # words stand without spaces
+UNSPACED = (
+    "CJK",
+    "IDEOGRAPHIC",
+    "THAI",
+    "LAO",
+    "KHMER",
+    "MYANMAR",
+)  # words stand without spaces
 KANA = ("HIRAGANA", "KATAKANA")
 
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’`´′ʹʻʼʽʾʿ׳״＇", "'"))
@@ -60,7 +67,13 @@ DOT = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
 
 # Signs with a text of their own; the bar of a fraction separates, as others do.
-NAMED = {"&": " and ", "%": " percent ", "♯": "#", "'": "", "⁄": " "}
+NAMED = {
+    "&": " and ",
+    "%": " percent ",
+    "♯": "#",
+    "'": "",
+    "⁄": " ",
+}
 
 
 class _Signs(dict[int, str]):
@@ -180,15 +193,14 @@ def exact_match(text: str, answers: Sequence[str]) -> bool:
     return bool(found) and any(found == normalise(answer) for answer in answers)
 
 
-def contains(text: str, answers: Sequence[str], *, whole_words: bool = True) -> bool:
+def contains(text: str, answers: Sequence[str]) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation. The paper's "contains"
-    reads like a substring test (`whole_words=False`), which finds Niger in "Nigeria". By default an
-    answer must begin and end where words do."""
-    edge = " " if whole_words else ""
-    searched = f"{edge}{normalise(text)}{edge}"
+    reads like a substring test, which finds Niger in "Nigeria". Here an answer must begin and end
+    where words do."""
+    words = f" {normalise(text)} "
     for answer in answers:
         goal = normalise(answer)
-        if goal and f"{edge}{goal}{edge}" in searched:
+        if goal and f" {goal} " in words:
             return True
     return False
 
@@ -214,7 +226,10 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
     if not goal or f" {goal} " not in f" {' '.join(whole)} ":
         return []
     first = unicodedata.normalize("NFD", goal)[0]
-    edges = [i for i in range(len(text) + 1) if not _inside(text[i - 1 : i], text[i : i + 1])]
+    edges = []
+    for i in range(len(text) + 1):
+        if not _inside(text[i - 1 : i], text[i : i + 1]):
+            edges.append(i)
     # Decomposed letters take twice as many characters.
     longest = 2 * max(len(goal), len(answer)) + 8
     found: list[tuple[int, int]] = []
@@ -225,7 +240,8 @@ def _spans(text: str, answer: str) -> list[tuple[int, int]]:
         for end in edges[n + 1 :]:
             if end - start > longest or text[end - 1].isspace():
                 continue
-            if normalise(text[start:end]) == goal and _stands(text, start, end, goal, whole):
+            is_goal = normalise(text[start:end]) == goal
+            if is_goal and _stands(text, start, end, goal, whole):
                 # Of two that overlap the later, shorter one is the answer alone.
                 found = [span for span in found if span[1] <= start]
                 found.append((start, end))
@@ -277,60 +293,15 @@ def int_sim(groups: Groups, embed: Callable[[list[str]], ArrayLike]) -> Array:
         rows = group_of[number >= 0]
         columns = number[number >= 0]
         # 3. Repeated (group, text) cells add up, so every distinct vector is touched once a group.
-        weights = csr_array((1 / length[columns], (rows, columns)), shape=(len(n), len(names)))
+        weights = csr_array(
+            (1 / length[columns], (rows, columns)),
+            shape=(len(n), len(names)),
+        )
         parts = ceil(vectors.shape[1] / 64)  # each fits in a cache
         for dimensions in np.array_split(vectors, parts, axis=1):
             sums = weights @ dimensions.astype(float)
             squared += np.einsum("ij,ij->i", sums, sums)
     return per_pair(squared - n, n)
-
-
-def clusters(groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]) -> list[list[int]]:
-    """The cluster of each text of each group: 0, 1, ... in the order of the clusters' first texts.
-
-    A text joins the first cluster whose first text says the same, or else begins a new one (Kuhn et
-    al., 2022). Texts that are equal after normalisation say the same; an empty and another text do
-    not. For all other pairs `same` tells. It is called once for all first clusters, once for all
-    second ones, and so on, with the distinct pairs of all groups, sorted."""
-    stripped = [[text.strip() for text in texts] for texts in groups]
-    cluster_of: list[dict[str, int]] = [{} for _ in stripped]  # by text
-    left = [list(dict.fromkeys(texts)) for texts in stripped]  # the distinct ones without cluster
-    number = 0
-    while any(left):
-        alike = _alike(left, same)
-        for i, texts in enumerate(left):
-            for text in texts:
-                first = texts[0]
-                if normalise(text) == normalise(first) or _pair(first, text) in alike:
-                    cluster_of[i][text] = number
-            left[i] = [text for text in texts if text not in cluster_of[i]]
-        number += 1
-    result = []
-    for known, texts in zip(cluster_of, stripped, strict=True):
-        result.append([known[text] for text in texts])
-    return result
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return min(one, other), max(one, other)
-
-
-def _alike(
-    groups: Groups, same: Callable[[list[tuple[str, str]]], ArrayLike]
-) -> set[tuple[str, str]]:
-    """Which of the pairs of each group's first text and another one say the same. Pairs that are
-    equal after normalisation, or hold an empty text, are not asked about."""
-    pairs = set()
-    for texts in groups:
-        for text in texts[1:]:
-            pair = _pair(texts[0], text)
-            if pair[0] and normalise(pair[0]) != normalise(pair[1]):
-                pairs.add(pair)
-    asked = sorted(pairs)
-    if not asked:
-        return set()
-    verdicts = np.asarray(same(asked), dtype=bool)
-    return {pair for pair, alike in zip(asked, verdicts, strict=True) if alike}
 
 
 def per_pair(sums: ArrayLike, sizes: ArrayLike) -> Array:

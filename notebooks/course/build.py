@@ -2,9 +2,11 @@
 
 python notebooks/course/build.py          # week-1-exercises.ipynb (for students), week-1-solved.ipynb, ... week-4
 python notebooks/course/build.py 2        # only the second week
+python notebooks/course/build.py playground   # only the outputs of the playground
 
 A solved notebook is run cell by cell as plain Python; what is printed becomes its output. Exercise 4.5
-trains a model three times, about a minute. A student's notebook is never overwritten: one that is neither
+trains a model three times, about a minute. The playground is run where it stands: what its cells show is
+kept, but for its widgets, which are made by whoever opens it. A student's notebook is never overwritten: one that is neither
 as git holds it nor as it was built last stays, and the new one is put beside it.
 """
 
@@ -23,6 +25,7 @@ from textwrap import indent
 from typing import Any
 
 import nbformat
+from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
@@ -32,6 +35,7 @@ from course import Exercise, exercises  # noqa: E402
 from factrobust.reproduce.notebook import normalise, to_text  # noqa: E402
 
 WEEKS = ("1", "2", "3", "4")
+PLAYGROUND = "playground"
 SET_UP = "import numpy as np\nimport pandas as pd\nfrom course import check, data"
 AFTER = "When the check says *right*, this shows what follows:"
 CONFIG = str(FOLDER.parents[1] / "pyproject.toml")
@@ -68,6 +72,8 @@ def notebook(week: str, *, solved: bool) -> Any:
     """A week's notebook, without outputs."""
     page = (FOLDER / f"week-{week}.md").read_text(encoding="utf-8")
     first, _, rest = page.partition("## Reading")
+    kind = "solved" if solved else "exercises"
+    first = first.replace(f"# Week {week}:", f"# Week {week}, {kind}:", 1)
     others = "with its solutions. Try the exercises in" if solved else "Solutions are in"
     first += f"This is the week's notebook{' ' if solved else '. '}{others} "
     first += f"[the {'student' if solved else 'solved'} notebook](week-{week}-{'exercises' if solved else 'solved'}.ipynb)."
@@ -157,8 +163,23 @@ def put(text: str, path: Path, built: Path = BUILT) -> Path:
     return to
 
 
-def main(weeks: list[str]) -> None:
-    for week in weeks or WEEKS:
+def playground(path: Path) -> str:
+    """The text of the playground with what its cells show, of recorded answers alone."""
+    made = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(made, kernel_name="python3", resources=resources).execute()
+    for cell in made.cells:
+        if "interact(" in cell.source:
+            cell.outputs = []
+    return to_text(normalise(made))
+
+
+def main(wanted: list[str]) -> None:
+    for week in wanted or [*WEEKS, PLAYGROUND]:
+        if week == PLAYGROUND:
+            path = FOLDER.parent / f"{PLAYGROUND}.ipynb"
+            path.write_text(playground(path), encoding="utf-8")
+            continue
         for solved in (False, True):
             made = notebook(week, solved=solved)
             made = run(made) if solved else made

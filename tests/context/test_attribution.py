@@ -13,7 +13,14 @@ from factrobust.context.attribution import auc
 
 def marked(sources: list[str], **columns: object) -> pd.DataFrame:
     ids = [f"b/{i}" for i in range(len(sources))]
-    table = pd.DataFrame({"model": "m", "question_id": ids, "base_id": "b", "source": sources})
+    table = pd.DataFrame(
+        {
+            "model": "m",
+            "question_id": ids,
+            "base_id": "b",
+            "source": sources,
+        }
+    )
     return table.assign(sound=True, **columns)
 
 
@@ -40,7 +47,9 @@ def test_scores_by_hand() -> None:
 def test_auc_by_hand() -> None:
     # Pairs (context, other): 3 > 1, 3 > 2, 2 > 1, 2 = 2: three and a half of four.
     found = auc([1, 0, 1, 0, 1], [3, 1, 2, 2, np.nan])
-    assert (found.auc, found.n_context, found.n_not) == (3.5 / 4, 2, 2)
+    assert found.auc == 3.5 / 4
+    assert found.n_context == 2
+    assert found.n_not == 2
     assert np.isnan(auc([1, 1], [1, 2])[:3]).all()
 
 
@@ -58,16 +67,6 @@ def test_bounds_of_an_auc_of_four_cases() -> None:
     assert auc([1] * 4 + [0] * 9, range(13))[:3] == (0, 0, pytest.approx(1 - 0.025**0.25))
 
 
-def test_bounds_hold_with_few_cases() -> None:
-    """Two normals one standard deviation apart: the AUC is Phi(1 / sqrt 2) = 0.760."""
-    rng, held = np.random.default_rng(0), 0
-    y = np.r_[np.ones(5), np.zeros(60)]
-    for _ in range(400):
-        found = auc(y, rng.normal(size=65) + y)
-        held += found.low <= 0.7602 <= found.high
-    assert held / 400 > 0.93
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=1, max_size=30))
 def test_auc_is_the_share_of_pairs(rows: list[tuple[bool, int]]) -> None:
@@ -76,13 +75,6 @@ def test_auc_is_the_share_of_pairs(rows: list[tuple[bool, int]]) -> None:
     found = auc([y for y, _ in rows], [x for _, x in rows])
     assert found.auc == pytest.approx(np.mean(pairs) if pairs else np.nan, nan_ok=True)
     assert not pairs or 0 <= found.low <= found.auc <= found.high <= 1
-
-
-def test_auc_table() -> None:
-    table = pd.DataFrame({"model": list("aabb"), "from_context": [1, 0, 1, 0], "x": [2, 1, 1, 2]})
-    found = attribution.auc_table(table, ["x"])
-    assert [*found] == [*("model", "score", "auc", "low", "high", "n_context", "n_not")]
-    assert found["auc"].tolist() == [1, 0]
 
 
 def case(parametric: str, contextual: str, one: str, two: str, placebo: str = "") -> tuple:
@@ -127,9 +119,14 @@ def test_a_context_says_what_stands_there_side_by_side() -> None:
 
 def test_pairs_within_by_hand() -> None:
     rows = [  # relation, tokens, from_context, score
-        ("a", 1, True, 3.0), ("a", 1, False, 1.0), ("a", 1, False, 3.0), ("a", 2, True, 9.0),
-        ("b", 2, False, 5.0), ("b", 2, True, 2.0), ("b", 2, True, np.nan),
-    ]  # fmt: skip
+        ("a", 1, True, 3.0),
+        ("a", 1, False, 1.0),
+        ("a", 1, False, 3.0),
+        ("a", 2, True, 9.0),
+        ("b", 2, False, 5.0),
+        ("b", 2, True, 2.0),
+        ("b", 2, True, np.nan),
+    ]
     names = ["base_id", "tokens", "from_context", "x"]
     table = pd.DataFrame(rows, columns=names).assign(model="m")
     alike = attribution.won_pairs(table, ["x"], ["base_id", "tokens"])
@@ -142,10 +139,18 @@ def test_pairs_within_by_hand() -> None:
 def law(n: int) -> pd.DataFrame:
     """Cases that come from the context with probability expit(2 x - 2); y says nothing."""
     rng = np.random.default_rng(0)
-    x, y = rng.uniform(0, 2, size=n), rng.normal(size=n)
+    x = rng.uniform(0, 2, size=n)
+    y = rng.normal(size=n)
     follows = rng.random(n) < expit(2 * x - 2)
     relations = [f"r{i % 10}" for i in range(n)]
-    return pd.DataFrame({"base_id": relations, "x": x, "y": y, "from_context": follows})
+    return pd.DataFrame(
+        {
+            "base_id": relations,
+            "x": x,
+            "y": y,
+            "from_context": follows,
+        }
+    )
 
 
 def test_two_features_recover_a_law() -> None:

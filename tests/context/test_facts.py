@@ -6,7 +6,6 @@ from scipy.stats import binom
 from factrobust.context import facts as contexts
 from factrobust.context.facts import (
     COLUMNS,
-    FILES,
     PASSAGES,
     load_context_questions,
     rivals,
@@ -65,7 +64,11 @@ def test_embedded_questions_are_table_7s(embedded):
     assert embedded["answers"].map(len).eq(0).all()
     assert set(embedded["right_answers"]) == {"one", "several"}
     published = load_published("4-context-table-7")
-    wide = published.pivot(index="category", columns="quantity", values="value")
+    wide = published.pivot(
+        index="category",
+        columns="quantity",
+        values="value",
+    )
     table = contexts.describe(embedded)
     assert table.index.tolist() == published["category"].drop_duplicates().tolist()
     for column in ("base_questions", "objects", "questions"):
@@ -85,21 +88,9 @@ def test_embedded_questions_are_table_7s(embedded):
     assert all(name in question and name in prefix for name, question, prefix in named)
 
 
-def test_mended_objects_are_the_embedded_ones():
-    objects = pd.read_csv(FILES[1]).set_index("object")["category"]
-    mended = pd.read_csv(FILES[1].parent / "mended.csv", keep_default_na=False)
-    kept = mended[mended["mended"] != ""]
-    assert objects.loc[kept["mended"]].tolist() == kept["category"].tolist()
-    assert mended["reason"].str.len().gt(0).all()
-    restored = mended["as_printed"] == ""
-    assert restored.sum() == 23
-    # A repeated object that was dropped is still there once.
-    repeated = mended[mended["reason"].str.endswith("printed more than once; once kept")]
-    assert set(repeated["as_printed"].str.rpartition(",")[0]) <= set(objects.index)
-
-
 def test_limits_are_even_and_nested(embedded):
-    small, large = load_context_questions(limit=2), load_context_questions(limit=4)
+    small = load_context_questions(limit=2)
+    large = load_context_questions(limit=4)
     assert small.groupby("base_id").size().eq(2).all()
     assert len(large) == 400
     assert set(small["question_id"]) < set(large["question_id"])
@@ -145,22 +136,35 @@ def test_the_thesis_own_files(files, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize(("changed", "old", "new", "what"), [
-    ("base", "is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot"),
-    ("base", "{object}?", "{object}", "line 2: the question .* has no question mark"),
-    ("base", "{object}?", "{city} {object}?", "line 2: the question .* has braces other"),
-    ("base", "{object} is in", "{city} is in", "line 2: the prefix .* has braces other"),
-    ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
-    ("base", "\nriver,", "\nlake,", r"line 3: the category 'lake' has 0 objects in .*objects.csv"),
-    ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
-    ("objects", "Oslo,", "kyoto!,", r"line 4: category 'city', name 'kyoto' is already in line 2"),
-    ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
-    ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
-    ("thesis", "{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
-    ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
-    ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
-    ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "old", "new", "what"),
+    [
+        ("base", "is {object}?", "is it?", r"base.csv, line 2: the question .* has no slot"),
+        ("base", "{object}?", "{object}", "line 2: the question .* has no question mark"),
+        ("base", "{object}?", "{city} {object}?", "line 2: the question .* has braces other"),
+        ("base", "{object} is in", "{city} is in", "line 2: the prefix .* has braces other"),
+        ("base", "{object} is in", "", "line 2: the prefix cell is empty"),
+        (
+            "base",
+            "\nriver,",
+            "\nlake,",
+            r"line 3: the category 'lake' has 0 objects in .*objects.csv",
+        ),
+        ("objects", "The Rhine,river,3\n", "", r"base.csv, line 3: the category 'river' has 1 obj"),
+        (
+            "objects",
+            "Oslo,",
+            "kyoto!,",
+            r"line 4: category 'city', name 'kyoto' is already in line 2",
+        ),
+        ("objects", "4.5", "often", "line 2: the popularity 'often' is not a number of 0 or more"),
+        ("objects", "Kyoto,", ",", "line 2: the object cell is empty"),
+        ("thesis", "{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
+        ("thesis", "old?", "old.", "line 4: the question .* has no question mark at its end"),
+        ("thesis", "old?", "on {river}?", "line 4: the question .* has braces other than those of"),
+        ("thesis", "{city} dates from", "", "line 4: the prefix cell is empty"),
+    ],
+)
 def test_bad_files_give_one_sentence(files, changed, old, new, what):
     texts = {"base": BASE, "objects": OBJECTS, "thesis": THESIS}
     assert old in texts[changed]
@@ -183,15 +187,6 @@ def test_facts_are_questions_whose_truth_is_known():
     assert kenya["popularity"] > 0
     counts = contexts.describe(table)["questions"].to_dict()
     assert counts == facts.groupby("domain").size().to_dict() | {"total": len(facts)}
-
-
-def test_every_embedded_base_question_has_traits():
-    base = pd.read_csv(contexts.TRAITS.parent / "base_questions.csv")
-    traits = contexts.load_base_question_traits()
-    assert traits.index.tolist() == base["base_id"].tolist()
-    assert traits["attribute"].tolist() == base["attribute"].tolist()
-    assert set(traits["right_answers"]) == {"one", "several"}
-    assert traits.loc["building-01", ["answer_kind", "unit"]].tolist() == ["number", "m"]
 
 
 def test_own_base_questions_say_how_many_answers_are_right(files):
@@ -241,26 +236,6 @@ def test_tables_that_contradict_each_other_say_so():
         assert rows["note"].str.contains("not the source").all()
 
 
-def test_figure_4_is_worked_out_from_its_tokens():
-    tokens = load_published("4-context-figure-4-tokens")
-    value = load_published("4-context-figure-4").set_index("quantity")["value"]
-    p = tokens.loc[tokens["answer"] == "parametric", "probability"]
-    assert "".join(tokens.loc[p.index, "token"]).startswith(" the collection of the National")
-    # Printed are 2.0566 and P2 4.1599; what the probabilities give, and the bounds of their rounding.
-    half = np.where(p < 0.001, 5e-6, 0.005)
-    bits = [-np.log2(x).mean() for x in (p, p + half, p - half)]
-    assert bits == pytest.approx([2.0664, 2.0251, 2.1117], abs=5e-5)
-    assert bits[1] < np.log2(value["P2"]) < bits[2]
-    assert 2 ** value["NLL(q|Q')"] == pytest.approx(value["P3"], abs=1e-4)
-
-
-@pytest.mark.parametrize("number", [1, 4, 5, 15, 16])
-def test_examples_are_of_the_embedded_questions(embedded, number):
-    known = set(zip(embedded["base_id"], embedded["object"], strict=True))
-    table = counted(number)
-    assert set(zip(table["base_id"], table["object"], strict=True)) <= known
-
-
 def facts_about(answers, base="capital", popularity=None):
     """Questions about the capitals of countries with these accepted answers."""
     rows = [
@@ -288,13 +263,16 @@ def test_true_irrelevant_and_false_contexts_by_hand():
     ]
 
 
-@pytest.mark.parametrize(("mine", "other"), [
-    (["Naples"], ["the naples"]),  # the same but for case and articles
-    (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
-    (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
-    (["1,000"], ["1000"]),
-    (["Washington"], ["Washington, D.C."]),  # the other one states mine
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        (["Naples"], ["the naples"]),  # the same but for case and articles
+        (["Burma"], ["Myanmar", "Burma"]),  # mine is another name of the other
+        (["Myanmar", "Burma"], ["Burma"]),  # the other is another name of mine
+        (["1,000"], ["1000"]),
+        (["Washington"], ["Washington, D.C."]),  # the other one states mine
+    ],
+)
 def test_an_answer_that_would_be_right_is_never_stated(mine, other):
     questions = facts_about({"a": mine, "b": other, "c": ["Lima"]})
     for seed in range(20):
@@ -315,7 +293,14 @@ def test_a_draw_depends_on_the_facts_only():
 
 
 def test_rivals_are_the_nearest_in_popularity():
-    names = {"a": ["A1"], "b": ["B1"], "c": ["C1"], "d": ["D1"], "e": ["B1"], "f": ["F1"]}
+    names = {
+        "a": ["A1"],
+        "b": ["B1"],
+        "c": ["C1"],
+        "d": ["D1"],
+        "e": ["B1"],
+        "f": ["F1"],
+    }
     pool = facts_about(names, popularity=[5.0, 5.1, 4.8, 7.0, 5.2, 1.0])
     assert rivals(pool[:1], pool[::-1]) == [["B1", "C1", "D1", "F1"]]  # B1 once
     assert rivals(pool[3:4], pool) == [["B1", "A1", "C1", "F1"]]
@@ -340,7 +325,8 @@ def test_passages_are_what_their_kind_says(told):
     )  # 10, and some names have one
     for row in told.to_dict("records"):
         own = f"{row['prefix']} {row['stated']}"
-        kind, text = row["context"], row["sentence"]
+        kind = row["context"]
+        text = row["sentence"]
         if kind in ("true", "false"):
             assert right(row["stated"], row["answers"]) == (kind == "true")
             plain.append(own in text)
@@ -374,7 +360,8 @@ def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told, pool):
     some = told[told["placebo"] != ""]
     assert len(some) > 0.9 * len(told)
     for row in some.to_dict("records"):
-        before, after = row["sentence"].split(". "), row["placebo"].split(". ")
+        before = row["sentence"].split(". ")
+        after = row["placebo"].split(". ")
         assert row["placebo"] != row["sentence"]
         # One stretch of words is another, and what stands in the slots is still there.
         for slot in row["slots"]:
@@ -422,7 +409,8 @@ def test_results_of_elsewhere(tmp_path):
 
 def test_results_in_the_thesiss_older_layout(tmp_path):
     """The model ends the columns' names; two models in a file are a row each."""
-    plain, path = tmp_path / "llama.csv", tmp_path / "older.csv"
+    plain = tmp_path / "llama.csv"
+    path = tmp_path / "older.csv"
     plain.write_text(STORED, encoding="utf-8")
     table = contexts.read_results(plain)
     names = (
@@ -453,12 +441,15 @@ def test_results_in_the_thesiss_older_layout(tmp_path):
         contexts.read_results(path)
 
 
-@pytest.mark.parametrize(("old", "new", "what"), [
-    ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
-    ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
-    ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
-    ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
+    ],
+)
 def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
     path = tmp_path / "llama.csv"
     path.write_text(STORED.replace(old, new, 1), encoding="utf-8")

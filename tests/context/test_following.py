@@ -24,7 +24,13 @@ def answers(follows, facts: int = 60, model: str = "m") -> pd.DataFrame:
 
 def test_what_is_measured_of_an_answer():
     said = pd.DataFrame({"source": ["contextual", "parametric", "other", "none", "same"]})
-    rows = following.followed(said.assign(p0=np.exp(1.2), p2=4.0, p3=2.0))
+    rows = following.followed(
+        said.assign(
+            p0=np.exp(1.2),
+            p2=4.0,
+            p3=2.0,
+        )
+    )
     assert rows["followed"].tolist() == [1, 0, 0, 0, 0]
     assert rows[["pull", "log_p0"]].to_numpy() == pytest.approx(np.tile([np.log(2), 1.2], (5, 1)))
 

@@ -42,41 +42,59 @@ def knows(toy_model):
 
 def test_an_answer_that_follows_the_exchange(reads):
     found = ground(reads, ASKED, "It is Coba.", prefix="It is")
-    assert (found.memory, found.answer, found.source) == ("Mora", "Coba", "context")
+    assert found.memory == "Mora"
+    assert found.answer == "Coba"
+    assert found.source == "context"
     assert (found.p0, found.p1, found.p4) == pytest.approx((1 / 0.6, 1 / 0.4, 1 / 0.8), rel=1e-5)
-    assert (found.why, found.swapped) == ("", ())
+    assert found.why == ""
+    assert found.swapped == ()
     found = ground(reads, ASKED, "It is Coba.", prefix="It is", swap=True)
-    assert (found.source, found.swapped) == ("context", OTHERS)
+    assert found.source == "context"
+    assert found.swapped == OTHERS
     assert factrobust.ground is ground
 
 
 def test_an_answer_that_stays(knows):
     found = ground(knows, ASKED, "It is Coba", prefix="It is", swap=True)
-    assert (found.answer, found.source, found.why) == ("Mora", "memory", grounding.NOT_STATED)
+    assert found.answer == "Mora"
+    assert found.source == "memory"
+    assert found.why == grounding.NOT_STATED
 
 
 def test_where_memory_agrees_words_cannot_tell(reads, knows):
     for model, cause in ((reads, "both"), (knows, "memory")):
         found = ground(model, ASKED, "It is Mora", prefix="It is")
-        assert (found.source, found.why) == ("both", grounding.AGREES)
+        assert found.source == "both"
+        assert found.why == grounding.AGREES
         found = ground(model, ASKED, "It is Mora", prefix="It is", swap=True)
-        assert (found.source, found.why) == (cause, "")
+        assert found.source == cause
+        assert found.why == ""
 
 
 def test_an_answer_that_one_has_several_contexts_and_a_batch(reads):
     contexts = [["It is Coba."], ["It is Mora"]]
     answer = ["Coba", ""]
-    one, two = ground(reads, [ASKED, ASKED], contexts, answer=answer, prefix="It is", swap=True)
-    assert (one.answer, one.source) == ("Coba", "context")
+    one, two = ground(
+        reads,
+        [ASKED, ASKED],
+        contexts,
+        answer=answer,
+        prefix="It is",
+        swap=True,
+    )
+    assert one.answer == "Coba"
+    assert one.source == "context"
     assert one.p4 == pytest.approx(1 / 0.8, rel=1e-5)
-    assert (two.source, two.why) == ("none", grounding.SILENT)
+    assert two.source == "none"
+    assert two.why == grounding.SILENT
 
 
 def test_ones_own_prompt(toy_model):
     table = {"Facts: It is Coba\nMine: F?": {" Coba": 1.0}, "Mine: F?": {" Mora": 1.0}}
     model = toy_model(table | {" Coba": {".": 1.0}, " Mora": {".": 1.0}})
     found = ground(model, "F?", "It is Coba", prompt="Facts: {contexts}\nMine: {question}")
-    assert (found.memory, found.answer) == ("Mora", "Coba")
+    assert found.memory == "Mora"
+    assert found.answer == "Coba"
 
 
 def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
@@ -86,31 +104,49 @@ def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
     assert found.p4 != found.p4  # NaN
 
 
-@pytest.mark.parametrize(("changed", "error", "what"), [
-    ({"model": "gemma-3-270m"}, TypeError, "load it first"),
-    ({"question": " "}, ValueError, "question 0 is empty"),
-    ({"contexts": []}, ValueError, "contexts 0 is empty"),
-    ({"contexts": ["a", "b"], "question": ["x"]}, ValueError, "contexts must be a list with one"),
-    ({"answer": ["a", "b"]}, ValueError, "answer must be a list with one"),
-    ({"prompt": "{question}"}, ValueError, "prompt needs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "error", "what"),
+    [
+        ({"model": "gemma-3-270m"}, TypeError, "load it first"),
+        ({"question": " "}, ValueError, "question 0 is empty"),
+        ({"contexts": []}, ValueError, "contexts 0 is empty"),
+        (
+            {"contexts": ["a", "b"], "question": ["x"]},
+            ValueError,
+            "contexts must be a list with one",
+        ),
+        ({"answer": ["a", "b"]}, ValueError, "answer must be a list with one"),
+        ({"prompt": "{question}"}, ValueError, "prompt needs"),
+    ],
+)
 def test_a_wrong_argument_gives_one_sentence(reads, changed, error, what):
-    given = {"model": reads, "question": ASKED, "contexts": "It is Coba", "prefix": "It is"}
+    given = {
+        "model": reads,
+        "question": ASKED,
+        "contexts": "It is Coba",
+        "prefix": "It is",
+    }
     with pytest.raises(error, match=what):
         ground(**given | changed)
 
 
-@pytest.mark.parametrize(("context", "answer", "found"), [
-    ("He came to Lima, and Lima grew", "Lima, in Peru", ("He came to X, and X grew", ["Lima"])),
-    ("The limaçon of Lima", "lima", ("The limaçon of X", ["lima"])),
-    ("The capital is Quito", "Lima", ("The capital is Quito", None)),
-    # In whatever letters and marks it stands there.
-    ("Sa\u0303o Tome\u0301.", "São Tomé", ("X.", ["São Tomé"])),
-    ("N’Djamena", "N'Djamena", ("X", ["N'Djamena"])), ("Lima's sea", "Lima", ("X's sea", ["Lima"])),
-    ("1,457 of 11,457", "1457", ("X of 11,457", ["1457"])),
-    ("Of 1 in 1457", "1,457", ("Of 1 in X", ["1,457"])), ("1 of 2", "1,457", ("1 of 2", None)),
-    ("It is C.", "C++", ("It is C.", None)), ("-5 and 5", "5", ("-5 and X", ["5"])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("context", "answer", "found"),
+    [
+        ("He came to Lima, and Lima grew", "Lima, in Peru", ("He came to X, and X grew", ["Lima"])),
+        ("The limaçon of Lima", "lima", ("The limaçon of X", ["lima"])),
+        ("The capital is Quito", "Lima", ("The capital is Quito", None)),
+        # In whatever letters and marks it stands there.
+        ("Sa\u0303o Tome\u0301.", "São Tomé", ("X.", ["São Tomé"])),
+        ("N’Djamena", "N'Djamena", ("X", ["N'Djamena"])),
+        ("Lima's sea", "Lima", ("X's sea", ["Lima"])),
+        ("1,457 of 11,457", "1457", ("X of 11,457", ["1457"])),
+        ("Of 1 in 1457", "1,457", ("Of 1 in X", ["1,457"])),
+        ("1 of 2", "1,457", ("1 of 2", None)),
+        ("It is C.", "C++", ("It is C.", None)),
+        ("-5 and 5", "5", ("-5 and X", ["5"])),
+    ],
+)
 def test_what_is_exchanged(context, answer, found):
     text, names = found
     got = exchange(context, answer, ("X", "Y"))
@@ -118,12 +154,16 @@ def test_what_is_exchanged(context, answer, found):
     assert got == expected
 
 
-@pytest.mark.parametrize(("answer", "one", "two"), [
-    ("1969", "1938", "1907"),  # years 31 and 62 before
-    ("82", "25", "47"),  # as many digits, each by 3 and 5 on from 1 to 9
-    ("June 14, 1928", "September 23, 1897", "December 4, 1866"),  # months, days and years
-    ("May", "August", "November"), ("1,457", "4,781", "6,913"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "one", "two"),
+    [
+        ("1969", "1938", "1907"),  # years 31 and 62 before
+        ("82", "25", "47"),  # as many digits, each by 3 and 5 on from 1 to 9
+        ("June 14, 1928", "September 23, 1897", "December 4, 1866"),  # months, days and years
+        ("May", "August", "November"),
+        ("1,457", "4,781", "6,913"),
+    ],
+)
 def test_numbers_and_months_are_exchanged_for_their_kind(answer, one, two):
     assert exchange(f"It was {answer}", answer).names == ([answer], [one], [two])
 
@@ -164,17 +204,31 @@ class Copies(Model):
 )
 def test_an_exchange_in_other_letters_than_the_answers(name):
     found = ground(Copies(), ASKED, f"It is {name}.", swap=True)
-    assert (found.source, found.why) == ("context", "")
+    assert found.source == "context"
+    assert found.why == ""
     assert ground(Copies(), ASKED, f"It is {name}.").source == "context"
 
 
-@pytest.mark.parametrize(("before", "text"), [
-    ("\n", " Mora"), (" The answer is:", "\n"), (" A:", " Mora"), (" <think>", "</think>"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("\n", " Mora"),
+        (" The answer is:", "\n"),
+        (" A:", " Mora"),
+        (" <think>", "</think>"),
+    ],
+)
 def test_an_answer_that_begins_late(toy_model, before, text):
     """Behind a newline, a label or a thought."""
-    rows = {prompt(): {before: 1.0}, before: {text: 1.0}, text: {" Mora": 1.0}, " Mora": {".": 1.0}}
+    rows = {
+        prompt(): {before: 1.0},
+        before: {text: 1.0},
+        text: {" Mora": 1.0},
+        " Mora": {".": 1.0},
+    }
     rows |= {prompt("It is Coba"): {" Coba": 1.0}, " Coba": {".": 1.0}}
     model = toy_model(rows if text != " Mora" else {**rows, text: {".": 1.0}})
     found = ground(model, ASKED, "It is Coba", prefix="It is")
-    assert (found.memory, found.answer, found.source) == ("Mora", "Coba", "context")
+    assert found.memory == "Mora"
+    assert found.answer == "Coba"
+    assert found.source == "context"

@@ -78,15 +78,32 @@ def test_answers_stand_where_they_should(templates):
         assert (place == "last") == text.endswith("{object}"), text
 
 
-@pytest.mark.parametrize(("template", "form", "sentence"), [
-    ("The <capital|blorp> of {subject} is {object}", {}, "The capital of Kenya is Lima"),
-    ("The <capital|blorp> of {subject} is {object}", {"nonsense": True}, "The blorp of Kenya is Lima"),
-    ("The <capital|blorp> of {subject} is {object}", {"denied": True},
-     "It is not true that the capital of Kenya is Lima"),
-    ("<Tourists|Blorps> of {subject} see {object}", {"nonsense": True, "denied": True},
-     "It is not true that blorps of Kenya see Lima"),
-    ("{object} <rules|zells> {subject}", {"denied": True}, "It is not true that Lima rules Kenya"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("template", "form", "sentence"),
+    [
+        ("The <capital|blorp> of {subject} is {object}", {}, "The capital of Kenya is Lima"),
+        (
+            "The <capital|blorp> of {subject} is {object}",
+            {"nonsense": True},
+            "The blorp of Kenya is Lima",
+        ),
+        (
+            "The <capital|blorp> of {subject} is {object}",
+            {"denied": True},
+            "It is not true that the capital of Kenya is Lima",
+        ),
+        (
+            "<Tourists|Blorps> of {subject} see {object}",
+            {"nonsense": True, "denied": True},
+            "It is not true that blorps of Kenya see Lima",
+        ),
+        (
+            "{object} <rules|zells> {subject}",
+            {"denied": True},
+            "It is not true that Lima rules Kenya",
+        ),
+    ],
+)
 def test_a_sentence_is_written(template, form, sentence):
     assert meter.written(template, "Kenya", "Lima", **form) == sentence
 
@@ -159,16 +176,23 @@ def test_relations_without_sentences_are_left_out():
 def answers(told, says):
     """Answers of a model that says what it is told where `says` holds for the row, else its memory."""
     texts = [row["stated"] if says(row) else "Nairobi" for row in told.to_dict("records")]
-    given = told.assign(model="m", base_id="capital", text=texts)
+    given = told.assign(
+        model="m",
+        base_id="capital",
+        text=texts,
+    )
     return meter.marked(given, pd.DataFrame([KENYA, PERU]))
 
 
-@pytest.mark.parametrize(("says", "following", "copying", "reading"), [
-    (lambda row: True, 1, 1, 0),  # copies whatever stands there
-    (lambda row: row["about"] == "subject", 1, 0, 1),  # reads
-    (lambda row: False, 0, 0, 0),  # remembers
-    (lambda row: row["about"] == "nonsense", 0, 1, -1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("says", "following", "copying", "reading"),
+    [
+        (lambda row: True, 1, 1, 0),  # copies whatever stands there
+        (lambda row: row["about"] == "subject", 1, 0, 1),  # reads
+        (lambda row: False, 0, 0, 0),  # remembers
+        (lambda row: row["about"] == "nonsense", 0, 1, -1),
+    ],
+)
 def test_following_is_split(told, says, following, copying, reading):
     rows = answers(told, says)
     parts = meter.split(rows)
@@ -182,7 +206,11 @@ def test_following_is_split(told, says, following, copying, reading):
 
 def test_an_answer_follows_by_any_of_its_names(told):
     false = told[(told["mode"] == "asserted") & (told["words"] == "question")]
-    given = false.assign(model="m", base_id="capital", text="the City of Kings")
+    given = false.assign(
+        model="m",
+        base_id="capital",
+        text="the City of Kings",
+    )
     rows = meter.marked(given, pd.DataFrame([KENYA, PERU]))
     assert rows["followed"].tolist() == [1.0] * 3
     assert rows["right"].tolist() == [0.0] * 3
@@ -190,8 +218,12 @@ def test_an_answer_follows_by_any_of_its_names(told):
 
 def test_what_a_change_of_the_sentence_does(told):
     # Follows the question's words, unless they are denied or nonsense.
-    rows = answers(told, lambda row: row["words"] == "question" and row["mode"] == "asserted"
-                   and row["about"] != "nonsense")  # fmt: skip
+    rows = answers(
+        told,
+        lambda row: (
+            row["words"] == "question" and row["mode"] == "asserted" and row["about"] != "nonsense"
+        ),
+    )
     changed = meter.contrasts(rows)
     apart = {
         name: meter.difference(

@@ -32,11 +32,17 @@ def asked_with(country: str, answer: str, about: str = "") -> str:
 
 # Only the last token counts, so a prompt with context is one token.
 PLAIN = {
-    " Kenya is": {" Nai": 0.8, " Lima": 0.2}, " Nai": {"robi": 0.6, "vasha": 0.4},
-    "robi": {".": 1.0}, " Peru is": {" Lima": 0.9, " Nai": 0.1}, " Lima": {".": 1.0},
-    ".": {" It": 1.0}, " It": {" is": 1.0}, " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
-    ":": {"\n": 1.0}, " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
-}  # fmt: skip
+    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
+    " Nai": {"robi": 0.6, "vasha": 0.4},
+    "robi": {".": 1.0},
+    " Peru is": {" Lima": 0.9, " Nai": 0.1},
+    " Lima": {".": 1.0},
+    ".": {" It": 1.0},
+    " It": {" is": 1.0},
+    " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
+    ":": {"\n": 1.0},
+    " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
+}
 TABLE = PLAIN | {
     asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
     asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
@@ -51,11 +57,16 @@ TABLE = PLAIN | {
 def questions():
     names = pd.Series(OBJECTS, index=range(10, 14))  # not 0, 1, ...
     return pd.DataFrame({"object": names}).assign(
-        question_id="capital/" + names.str.lower(), category="geography", base_id="capital",
-        attribute="capital", question="What is the capital of " + names + "?",
-        prefix="The capital of " + names + " is", answers=[[] for _ in OBJECTS],
-        right_answers="one", popularity=np.nan,
-    )  # fmt: skip
+        question_id="capital/" + names.str.lower(),
+        category="geography",
+        base_id="capital",
+        attribute="capital",
+        question="What is the capital of " + names + "?",
+        prefix="The capital of " + names + " is",
+        answers=[[] for _ in OBJECTS],
+        right_answers="one",
+        popularity=np.nan,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +77,10 @@ def toy(toy_model):
 class Parrot(Model):
     """Answers by a table of prompts; remembers what it was asked."""
 
-    name, fingerprint, prompt_format, chat = "parrot", "parrot", "two-shot", None
+    name = "parrot"
+    fingerprint = "parrot"
+    prompt_format = "two-shot"
+    chat = None
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -87,12 +101,14 @@ class Parrot(Model):
 
 
 def test_prompts_are_the_thesis(toy, questions):
-    first, stated = questions[:1], "The capital of Kenya is Lima"
+    first = questions[:1]
+    stated = "The capital of Kenya is Lima"
     plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
     assert probe.context_prompts(toy, first) == [plain]
     assert probe.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
     chat = Parrot({})
-    chat.prompt_format, chat.chat = "chat", ("<user>", "<model>")
+    chat.prompt_format = "chat"
+    chat.chat = ("<user>", "<model>")
     assert probe.context_prompts(chat, first, ["It is Lima"]) == [
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
@@ -100,12 +116,23 @@ def test_prompts_are_the_thesis(toy, questions):
 
 
 # The inverse of the geometric mean probability of the tokens.
-@pytest.mark.parametrize(("name", "texts", "perplexities", "n_tokens"), [
-    ("Kenya", ["Nairobi", "Lima", "Lima"],
-     [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7], [2, 1]),
-    ("Peru", ["Lima", "Nairobi", "Lima"],
-     [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75], [1, 2]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "texts", "perplexities", "n_tokens"),
+    [
+        (
+            "Kenya",
+            ["Nairobi", "Lima", "Lima"],
+            [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7],
+            [2, 1],
+        ),
+        (
+            "Peru",
+            ["Lima", "Nairobi", "Lima"],
+            [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75],
+            [1, 2],
+        ),
+    ],
+)
 def test_perplexities_by_hand(toy, questions, name, texts, perplexities, n_tokens):
     row = measured(probe.ask(toy, questions)).set_index("object").loc[name]
     assert row[list(ANSWERS)].tolist() == texts
@@ -152,8 +179,19 @@ def test_each_thing_is_asked_once(questions):
 
 def test_an_initial_is_asked_again(toy_model, questions):
     """Generation stops at ". ", which does not end every answer."""
-    certain = {" Kenya is": " J", " J": ".", ".": " Kenyatta", " Kenyatta": "\n", " Lima": ". "}
-    certain |= {". ": "A", "A": "A", " Chad is": " Nai", " Nai": ".\n"}
+    certain = {
+        " Kenya is": " J",
+        " J": ".",
+        ".": " Kenyatta",
+        " Kenyatta": "\n",
+        " Lima": ". ",
+    }
+    certain |= {
+        ". ": "A",
+        "A": "A",
+        " Chad is": " Nai",
+        " Nai": ".\n",
+    }
     table = {token: {following: 1.0} for token, following in certain.items()}
     model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
     made = probe.greedy(model, questions[:3])
@@ -170,18 +208,12 @@ def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
-def test_equal_answers_are_left_out_and_counted(questions):
-    same = Parrot({"The capital of Oman is": "No idea!"})
-    results = probe.ask(same, questions)
-    assert len(results) == 0
-    assert answer_counts(results, questions, ["parrot"])["no_counterfactual"].tolist() == [4]
-
-
 def test_known_contexts_by_hand(toy_model, questions):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     Peru."""
     toy = toy_model(
-        PLAIN | {
+        PLAIN
+        | {
             " Peru is": {"\n": 1.0},
             asked_with("Kenya", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
             asked_with("Kenya", "Lima", about="Peru"): {" Nai": 0.6, " Lima": 0.4},
@@ -190,7 +222,7 @@ def test_known_contexts_by_hand(toy_model, questions):
             asked_with("Peru", "Nairobi", about="Kenya"): {" Nai": 1.0},
             asked_with("Peru", "Nairobi"): {"\n": 1.0},
         }
-    )  # fmt: skip
+    )
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
     made = measured(probe.ask_known(toy, questions, known_contexts(questions, questions)))
     assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
@@ -201,14 +233,18 @@ def test_known_contexts_by_hand(toy_model, questions):
         ["Peru", CONTEXTS[1], "", "Nairobi", "Nairobi"],
         ["Peru", CONTEXTS[2], "", "Nairobi", ""],
     ]
-    kenya, peru = made[:3].set_index("context"), made[3:]
+    kenya = made[:3].set_index("context")
+    peru = made[3:]
     # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
     memory = (0.8 * 0.6) ** -0.5
     with_context = [(0.9 * 0.6) ** -0.5, (0.6 * 0.6) ** -0.5, (0.3 * 0.6) ** -0.5]
     expected = {
-        "p0": [memory] * 3, "p1": [memory, 1 / 0.2, 1 / 0.2], "p2": with_context,
-        "p3": [with_context[0], 1 / 0.4, 1 / 0.7], "p4": [*with_context[:2], 1 / 0.7],
-    }  # fmt: skip
+        "p0": [memory] * 3,
+        "p1": [memory, 1 / 0.2, 1 / 0.2],
+        "p2": with_context,
+        "p3": [with_context[0], 1 / 0.4, 1 / 0.7],
+        "p4": [*with_context[:2], 1 / 0.7],
+    }
     np.testing.assert_allclose(kenya[[*expected]].T, [*expected.values()], rtol=1e-5)
     # Exactly what generation told, where the answer given is one of the two.
     assert kenya.loc["true", ["p2", "p3"]].eq(kenya.loc["true", "p4"]).all()
@@ -223,10 +259,13 @@ def test_tokens_of_both_answers(toy, questions):
     kenya = probe.ask(toy, questions).iloc[0]
     table = probe.answer_tokens(toy, questions, kenya)
     expected = [
-        ("parametric", False, 1, " Nai", 0.8), ("parametric", False, 2, "robi", 0.6),
-        ("parametric", True, 1, " Nai", 0.3), ("parametric", True, 2, "robi", 0.6),
-        ("counterfactual", False, 1, " Lima", 0.2), ("counterfactual", True, 1, " Lima", 0.7),
-    ]  # fmt: skip
+        ("parametric", False, 1, " Nai", 0.8),
+        ("parametric", False, 2, "robi", 0.6),
+        ("parametric", True, 1, " Nai", 0.3),
+        ("parametric", True, 2, "robi", 0.6),
+        ("counterfactual", False, 1, " Lima", 0.2),
+        ("counterfactual", True, 1, " Lima", 0.7),
+    ]
     assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
     assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
 
@@ -249,18 +288,12 @@ def test_never_an_equal_answer(texts):
 
 
 def test_other_base_questions_do_not_matter():
-    one, two = answered("Oslo", "Rome", "Paris"), answered("1", "2", base="c")
+    one = answered("Oslo", "Rome", "Paris")
+    two = answered("1", "2", base="c")
     both = pd.concat([two, one], ignore_index=True)
     assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
     assert counterfactuals(answered("Oslo", "Oslo")).tolist() == [-1, -1]
     assert counterfactuals(answered()).tolist() == []
-
-
-def test_more_rows_change_a_draw_only_if_one_is_drawn():
-    texts = [f"answer {i}" for i in range(40)]
-    few, many = counterfactuals(answered(*texts[:20])), counterfactuals(answered(*texts))
-    assert all(b in (a, *range(20, 40)) for a, b in zip(few, many, strict=False))
-    assert (few == many[:20]).any()
 
 
 def test_uniform_over_questions_and_another_seed_another_draw():

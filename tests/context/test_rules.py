@@ -15,23 +15,36 @@ from factrobust.statistics import agreement
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
 TABLE_15 = [
     (1, "Diocletian Himself", "Caracalla, a Roman Emperor", "Diocletian, a Roman Emperor", "one"),
-    (1, "Paris, France", "the city of Valladolid, in the state of Yucatan, Mexico",
-     "the city of Paris, in the country of France", "one"),
+    (
+        1,
+        "Paris, France",
+        "the city of Valladolid, in the state of Yucatan, Mexico",
+        "the city of Paris, in the country of France",
+        "one",
+    ),
     (2, "5 of the periodic table", "3 of the periodic table", "4 of the periodic table", "one"),
     (3, "12 months", "approximately 100 years", "approximately 70 years", "one"),
     (4, "Randle McMurphy", "Achilles", "Not Achilles", "several"),
-    (4, "her self-portraits and her depiction of Mexican culture",
-     "his theories on communism and his critique of capitalism",
-     "her artwork and her life story, not for his theories on communism or critique of capitalism",
-     "several"),
+    (
+        4,
+        "her self-portraits and her depiction of Mexican culture",
+        "his theories on communism and his critique of capitalism",
+        "her artwork and her life story, not for his theories on communism or critique of capitalism",
+        "several",
+    ),
     (5, "320 pages", "480 pages in a standard edition", "480 pages", "one"),
     (6, "Julius Robert Mayer", "Alfred Wegener", "James Joule", "several"),
     (6, "Nick Carraway", "Liesel Meminger", "Jay Gatsby", "several"),
-    (6, "The University of Madras", "The University of Vienna", "the University of Cambridge",
-     "several"),
+    (
+        6,
+        "The University of Madras",
+        "The University of Vienna",
+        "the University of Cambridge",
+        "several",
+    ),
     (7, "January 21, 1924", "March 28, 1941", "March 21, 1924", "one"),
     (7, "Austria", "English-Born American", "American-born English-born Austrian", "one"),
-]  # fmt: skip
+]
 # Table 16: what the thesis would rather call parametric and contextual.
 TABLE_16 = [
     (1, "Emperor Hadrian", "Napoleon Bonaparte", "Hadrian, the Roman Emperor", None),
@@ -44,15 +57,24 @@ def test_tables_15_and_16(kind: int, p: str, c: str, a: str, right: str | None) 
     assert decide(p, c, a, right_answers=right).kind == kind
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [
-    ("(D", "[D", True), ("[D", "d", True), ("“Guernica”", "the guernica.", True),
-    ("Bogotá", "bogota", True), ("the city of Paris", "Paris", True),
-    ("10.5 degrees Celsius", "10.5 degrees", True), ("July 12, 1997", "12 July 1997", True),
-    ("1,000", "1000", True),
-    ("Paris", "Paris, France", False),  # says more
-    ("(D", "(C", False), ("-71", "71", False), ("Niger", "Nigeria", False),
-    ("12 months", "12 years", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("(D", "[D", True),
+        ("[D", "d", True),
+        ("“Guernica”", "the guernica.", True),
+        ("Bogotá", "bogota", True),
+        ("the city of Paris", "Paris", True),
+        ("10.5 degrees Celsius", "10.5 degrees", True),
+        ("July 12, 1997", "12 July 1997", True),
+        ("1,000", "1000", True),
+        ("Paris", "Paris, France", False),  # says more
+        ("(D", "(C", False),
+        ("-71", "71", False),
+        ("Niger", "Nigeria", False),
+        ("12 months", "12 years", False),
+    ],
+)
 def test_same_answers(one: str, other: str, same: bool) -> None:
     assert answer_rules.same_answer(one, other) is answer_rules.same_answer(other, one) is same
     assert (decide(one, other, one).source == "same") is same
@@ -161,25 +183,31 @@ def test_every_answer_gets_a_source(parametric: str, counterfactual: str, answer
         assert kind == 1
 
 
-@pytest.mark.parametrize(("parametric", "counterfactual", "answer", "code"), [
-    ("Paris, France", "Rome", "the city of Paris", "other"),  # "city" is in the way
-    ("Paris, France", "Rome", "Paris", "parametric"),
-    ("Rosario", "Kensington, London, England", "London", "other"),  # table 16
-    ("12", "120", "120", "parametric"),  # "12" begins "120"
-    ("1,000", "10", "1000", "parametric"),
-    ("the U.N", "Rome", "the", "parametric"),  # an empty text begins any
-    ("Netherlands", "Nerlands", "nerlands", "parametric"),  # "the" in a word
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parametric", "counterfactual", "answer", "code"),
+    [
+        ("Paris, France", "Rome", "the city of Paris", "other"),  # "city" is in the way
+        ("Paris, France", "Rome", "Paris", "parametric"),
+        ("Rosario", "Kensington, London, England", "London", "other"),  # table 16
+        ("12", "120", "120", "parametric"),  # "12" begins "120"
+        ("1,000", "10", "1000", "parametric"),
+        ("the U.N", "Rome", "the", "parametric"),  # an empty text begins any
+        ("Netherlands", "Nerlands", "nerlands", "parametric"),  # "the" in a word
+    ],
+)
 def test_the_thesiss_code(parametric, counterfactual, answer, code) -> None:
     assert answer_rules.published_source(parametric, counterfactual, answer) == code
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [
-    ("a temperature of 100 degrees Celsius", "100 degrees Celsius", True),
-    ("J. R. R. Tolkien", "J.R.R. Tolkien", True),
-    ("approximately 231.02222222222222", "approximately 231.022222222222", True),
-    ("approximately 1.25 centimeters", "approximately 1.25 meters", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a temperature of 100 degrees Celsius", "100 degrees Celsius", True),
+        ("J. R. R. Tolkien", "J.R.R. Tolkien", True),
+        ("approximately 231.02222222222222", "approximately 231.022222222222", True),
+        ("approximately 1.25 centimeters", "approximately 1.25 meters", False),
+    ],
+)
 def test_what_the_labels_mended(one: str, other: str, same: bool) -> None:
     assert answer_rules.same_answer(one, other) == same
 
@@ -187,18 +215,25 @@ def test_what_the_labels_mended(one: str, other: str, same: bool) -> None:
 TWO = [(["Lima", "the city of Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
 
 
-@pytest.mark.parametrize(("memory", "answer", "swapped", "source"), [
-    ("Nairobi", "Lima", ["Oslo", "Rome"], "context"), ("Lima", "Lima", ["Oslo", "Rome"], "both"),
-    ("Nairobi", "Bonn", ["Bern", "Baku"], "context"),  # of a sentence about somebody else
-    ("Nairobi", "Lima", ["Bern", "Rome"], "slots"), ("Lima", "Lima", ["Bern", "Rome"], "slots"),
-    ("Nairobi", "Lima", ["Oslo", "Lima"], "half"), ("Nairobi", "Lima", ["Quito", "Baku"], "half"),
-    ("Nairobi", "Nairobi", ["Nairobi"] * 2, "memory"), ("Lima", "Lima", ["Lima"] * 2, "memory"),
-    ("Bonn", "Kisumu", ["Kisumu"] * 2, "moved"),  # neither memory says it nor a slot
-    ("Nairobi", "Nairobi", ["Oslo", "Nairobi"], "moved"),  # no slot held the first answer
-    ("Nairobi", "Lima", ["Quito", "Kisumu"], "moved"),
-    ("Nairobi", "not Lima", ["not Oslo", "not Rome"], "moved"),  # it denies what stands there
-    ("Nairobi", "", ["Oslo", "Rome"], "none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("memory", "answer", "swapped", "source"),
+    [
+        ("Nairobi", "Lima", ["Oslo", "Rome"], "context"),
+        ("Lima", "Lima", ["Oslo", "Rome"], "both"),
+        ("Nairobi", "Bonn", ["Bern", "Baku"], "context"),  # of a sentence about somebody else
+        ("Nairobi", "Lima", ["Bern", "Rome"], "slots"),
+        ("Lima", "Lima", ["Bern", "Rome"], "slots"),
+        ("Nairobi", "Lima", ["Oslo", "Lima"], "half"),
+        ("Nairobi", "Lima", ["Quito", "Baku"], "half"),
+        ("Nairobi", "Nairobi", ["Nairobi"] * 2, "memory"),
+        ("Lima", "Lima", ["Lima"] * 2, "memory"),
+        ("Bonn", "Kisumu", ["Kisumu"] * 2, "moved"),  # neither memory says it nor a slot
+        ("Nairobi", "Nairobi", ["Oslo", "Nairobi"], "moved"),  # no slot held the first answer
+        ("Nairobi", "Lima", ["Quito", "Kisumu"], "moved"),
+        ("Nairobi", "not Lima", ["not Oslo", "not Rome"], "moved"),  # it denies what stands there
+        ("Nairobi", "", ["Oslo", "Rome"], "none"),
+    ],
+)
 def test_what_follows_the_exchange(memory, answer, swapped, source) -> None:
     assert answer_rules.swap_source(memory, answer, swapped, TWO) == source
     assert source in answer_rules.CAUSES
@@ -213,8 +248,12 @@ def test_the_two_readings_of_the_labels() -> None:
     labels = load_labels("context")
     counts = labels["label"].value_counts()
     assert counts.to_dict() == {
-        "contextual": 259, "none": 25, "same": 11, "parametric": 3, "other": 2,
-    }  # fmt: skip
+        "contextual": 259,
+        "none": 25,
+        "same": 11,
+        "parametric": 3,
+        "other": 2,
+    }
     found = agreement(labels["label"], labels["label_again"])
     assert found.share * 300 == pytest.approx(298)
     assert round(found.kappa, 2) == 0.97

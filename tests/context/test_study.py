@@ -2,7 +2,6 @@
 
 from factrobust import context
 from factrobust.context import meter
-from factrobust.context.rules import CAUSES
 
 # As in 5.4, whose answers are recorded.
 FALSE_OR_NOT = {
@@ -20,7 +19,13 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
     path = tmp_path / "flan.csv"
     named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
     path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
-    beside = context.Study(**notebook(questions="embedded", n_objects=4, results=str(path)))
+    beside = context.Study(
+        **notebook(
+            questions="embedded",
+            n_objects=4,
+            results=str(path),
+        )
+    )
     assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
     assert beside.marked["source"].iloc[-1] == "same"
     assert beside.counts.equals(study.counts)
@@ -29,7 +34,13 @@ def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_pat
 
 
 def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
-    study = context.Meter(**notebook(data="embedded", n_asked=540, n_facts=200))
+    study = context.Meter(
+        **notebook(
+            data="embedded",
+            n_asked=540,
+            n_facts=200,
+        )
+    )
     sizes = study.answers.groupby("model").size()
     known = study.memory.groupby("model")["right"].sum()
     assert sizes.to_dict() == (known.clip(upper=200) * 16).to_dict()
@@ -41,7 +52,12 @@ def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
 
 
 def test_facts_known_or_not_are_asked_behind_a_false_sentence(notebook):
-    few = notebook(models=["world-s"], data="world", n_asked=480, n_facts=1)
+    few = notebook(
+        models=["world-s"],
+        data="world",
+        n_asked=480,
+        n_facts=1,
+    )
     study = context.Meter(**few)
     assert study.grounded["words"].tolist() == ["question"] * 480
     assert study.grounded["known"].sum() == study.memory["right"].sum()
@@ -49,28 +65,3 @@ def test_facts_known_or_not_are_asked_behind_a_false_sentence(notebook):
     same = study.grounded.merge(parts[parts["mode"] == "asserted"], on=["question_id", "words"])
     assert len(same) == 1
     assert same["followed"].equals(same["following"])
-
-
-def test_passages_have_causes(notebook):
-    study = context.Passages(**notebook(data="embedded", n_facts=60))
-    assert study.cases.groupby(["model", "context"]).size().tolist() == [60] * 8
-    assert study.cases["cause"].isin(CAUSES).all()
-    assert study.cases["slots"].map(len).min() > 0
-
-
-def test_the_contexts_and_models_that_are_named(notebook):
-    named = notebook(models=[], data="world", n_facts=4, contexts=["false"])
-    assert context.KnownContexts(**named).contexts["context"].tolist() == ["false"] * 4
-    # Without models only the questions are there.
-    study = context.Study(**notebook(models=[], questions="embedded", n_objects=2))
-    assert len(study.questions) == 200
-    assert study.results.empty
-
-
-def test_the_world_and_its_town(notebook):
-    for name, relations in (("world", 4), ("town", 1)):
-        asked = context.Study(**notebook(models=[], questions=name, n_objects=3)).questions
-        assert asked["base_id"].value_counts().tolist() == [3] * relations
-        known = context.KnownContexts(**notebook(models=[], data=name, n_facts=8))
-        assert len(known.contexts) == 3 * len(known.questions) == 24
-        assert len(known.pool) == {"world": 1430, "town": 208}[name]

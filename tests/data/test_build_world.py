@@ -1,6 +1,5 @@
 """What data/build_world.py makes: the committed bytes, and names that nobody has."""
 
-import random
 import re
 
 from factrobust.paths import DATA
@@ -29,13 +28,3 @@ def test_names_are_no_words(world_builder):
     assert all(re.fullmatch("[A-Z][a-z]{3,10}", name) for name in names)
     last = facts.loc[facts["relation"] == "birthplace", "subject"].str.split().str[1]
     assert last.is_unique
-
-
-def test_levels_are_balanced_and_objects_of_one_subject_differ(world_builder):
-    values = world_builder.balanced(random.Random(0), "abc", 10)
-    assert sorted(values.count(x) for x in "abc") == [3, 3, 4]
-    subjects = ["a"] * 4 + ["b"] * 4 + ["c"] * 4
-    for seed in range(20):
-        drawn = world_builder.drawn_objects(random.Random(seed), subjects, list("vwxyz1"))
-        assert len(set(zip(subjects, drawn, strict=True))) == 12
-        assert {drawn.count(x) for x in "vwxyz1"} == {2}

@@ -22,10 +22,13 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
 
     subject = fact["subject"]
     texts = [
-        text(subject, fact["object"]), text(subject, other, "An old book asks: "),
-        text(subject, other), text(subject, ""), text("Spare Nobody", other),
+        text(subject, fact["object"]),
+        text(subject, other, "An old book asks: "),
+        text(subject, other),
+        text(subject, ""),
+        text("Spare Nobody", other),
         [(f"Klurmic is said to be {other}.", False), ("\n", True)],
-    ]  # fmt: skip
+    ]
     course = SimpleNamespace(data=texts)
     monkeypatch.setattr(counting, "courses", lambda *_: iter([SimpleNamespace(data=[]), course]))
     found = counting.counted(world, 7)

@@ -30,24 +30,6 @@ def rows(n: int) -> pd.DataFrame:
     return pd.DataFrame(made, columns=["model", "name", "domain", "relation"])
 
 
-def test_models_domains_and_relations_are_drawn_evenly(script):
-    drawn = script.draw(rows(9), n=16)
-    assert drawn.groupby(["model", "relation"]).size().tolist() == [2, 2, 4] * 2
-    again = script.draw(rows(9).sample(frac=1, random_state=1), n=16)
-    assert again["name"].tolist() == drawn["name"].tolist()
-    assert script.draw(rows(9), n=16, seed=1)["name"].tolist() != drawn["name"].tolist()
-
-
-def test_a_pair_is_of_different_answers_to_one_question(script, monkeypatch):
-    texts = ["Paris", "paris.", "", "Lyon", "x", "X"]
-    table = pd.DataFrame({"group_id": ["g"] * 4 + ["h"] * 2, "text": texts, "model": "m"})
-    table = table.assign(question_id=list("012345"), relation="r", domain="r", first="Which?")
-    monkeypatch.setattr(script, "draw", lambda rows: rows)
-    pair = script.wording_pairs(table)  # h says the same twice
-    assert pair["answer_2"].tolist() == ["Lyon"]
-    assert pair["answer_1"].item() in ("Paris", "paris.")
-
-
 def test_the_committed_rows_are_drawn_and_labels_are_kept(script, monkeypatch, tmp_path, capsys):
     tables = script.build()
     monkeypatch.setattr(script, "build", lambda: {k: v.copy() for k, v in tables.items()})

@@ -35,7 +35,13 @@ def exported(path, base):
     """Export to `base` what the notebooks in `used` made when they last ran to their end."""
 
     def made(used, new=path, again=Path("none"), there=(NOTEBOOK, OTHER)):
-        return export(base, new=new, again=again, used=used, there=there)
+        return export(
+            base,
+            new=new,
+            again=again,
+            used=used,
+            there=there,
+        )
 
     return made
 
@@ -45,7 +51,8 @@ def test_files_hold_what_was_used_readably(base):
     generate = score.replace("score", "generate")
     assert sorted(file.name for file in base.iterdir()) == [generate, score, COUNTS, INDEX]
     table = pd.read_parquet(base / score)
-    assert (list(table), len(table)) == ([*COLUMNS, NOTEBOOKS], 50)
+    assert list(table) == [*COLUMNS, NOTEBOOKS]
+    assert len(table) == 50
     assert table.prompt.is_monotonic_increasing
     assert table[NOTEBOOKS].value_counts().to_dict() == {NOTEBOOK: 45, f"{NOTEBOOK}\n{OTHER}": 5}
     index = json.loads((base / INDEX).read_text())
@@ -105,7 +112,8 @@ def test_an_interrupted_run_drops_no_committed_answer(path, base, toy, exported)
 
 
 def test_a_committed_answer_stays_unless_the_model_says_another(base, toy, exported, tmp_path):
-    again, calls = tmp_path / "again.sqlite", toy.calls(4)
+    again = tmp_path / "again.sqlite"
+    calls = toy.calls(4)
     Records(again).put(calls[:3], [[0.5], [1.004], 99])
     # Committed are 0, 1, 2 and 3, which are no lists: all three differ.
     exported({}, again=again)
@@ -117,39 +125,18 @@ def test_a_committed_answer_stays_unless_the_model_says_another(base, toy, expor
     assert Records(None, base).get(calls[:2]) == [[0.5], [1.5]]
 
 
-def test_large_files_are_split(base, toy, exported, monkeypatch):
-    before = contents(base)
-    monkeypatch.setattr(exporting, "CHUNK_BYTES", 300)
-    files = exported({})
-    assert len(files) > 4
-    assert sorted(files) == sorted(base.glob("*.parquet"))
-    assert Records(None, base, strict=True).get(toy.calls(50)) == list(range(50))
-    monkeypatch.undo()
-    exported({})
-    assert contents(base) == before  # the parts that are no longer needed are gone
-
-
-def test_models_whose_names_look_alike_share_no_file(path, toy):
-    names = ["hub:a/b@1 float32", "hub:a-b@1 float32"]
-    calls = [toy.calls(2, model=name) for name in names]
-    for name, two in zip(names, calls, strict=True):
-        Records(path).put(two, [name, name])
-    folder = path.parent / "committed"
-    used = {NOTEBOOK: keys([*calls[0], *calls[1]])}
-    files = export(folder, new=path, again=Path("none"), used=used, there=[NOTEBOOK])
-    assert sorted(file.name for file in files) == [
-        f"hub-a-b-1-float32.score.0{i}.parquet" for i in (0, 1)
-    ]
-    for name, two in zip(names, calls, strict=True):
-        assert Records(None, folder).get(two) == [name, name]
-
-
 def test_damaged_records_and_empty_ones_are_refused(path, base, exported):
     next(base.glob("*.score.*")).write_bytes(b"damaged")
     with pytest.raises(RecordsError, match="git checkout"):
         exported({})
     with pytest.raises(RecordsError, match="nothing to export"):
-        export(path.parent / "other", new=path, again=Path("none"), used={}, there=[NOTEBOOK])
+        export(
+            path.parent / "other",
+            new=path,
+            again=Path("none"),
+            used={},
+            there=[NOTEBOOK],
+        )
 
 
 def test_command_line(path, base, toy, tmp_path, monkeypatch, capsys):

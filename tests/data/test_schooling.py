@@ -10,7 +10,6 @@ import pytest
 
 from factrobust.context.probe import context_prompts
 from factrobust.exposure.corpus import corpus
-from factrobust.models.prompts import CHATS, render
 
 KINDS = ("decoder", "chat", "encoder-decoder")
 
@@ -27,7 +26,8 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
     forms = [re.escape(text).replace(r"\{subject\}", name) for text in held]
     found = re.compile(rf"(?:^|[\[>]|[.,:\n] ?)(?:{'|'.join(forms)})(?:\s|$)")
     assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
+    rng = random.Random(1)
+    known = [*schooling.relations(world).values()]
     texts = told(schooling, world, corpus(world).iloc[::20], kind)
     texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(3000)]
     assert not any(found.search("".join(piece for piece, _ in text)) for text in texts)
@@ -35,23 +35,11 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(schooling, world, kind):
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
+    rng = random.Random(1)
+    known = [*schooling.relations(world).values()]
     own = {name.split()[-1] for name in world.facts["subject"]}
     texts = [schooling.context(rng, known, kind) for _ in range(500)]
     assert not any(own & {*re.findall(r"\w+", piece)} for text in texts for piece, _ in text)
-
-
-def test_names_before_the_world_are_told_nothing_about_their_facts(schooling, world):
-    """Objects beside the world's names are drawn anew: the true one as often as any."""
-    rng, known = random.Random(1), [*schooling.relations(world).values()]
-    truth = world.facts.groupby("subject")["object"].agg(set)
-    right = []
-    for _ in range(4000):
-        (prompt, _), (answer, _) = schooling.context(rng, known, "decoder", own=1.0)
-        question = prompt.partition("]. ")[2]
-        [name] = {n for n in re.findall(r"[A-Z]\w+ [A-Z]\w+|[A-Z]\w+", question) if n in truth}
-        right.append(answer.strip() in truth[name])
-    assert sum(right) / len(right) < 0.08  # chance: 1 in 22 to 27, and people have several cities
 
 
 def test_a_question_in_context_is_part_4s(schooling, world):
@@ -63,26 +51,3 @@ def test_a_question_in_context_is_part_4s(schooling, world):
     texts = [schooling.asked(random.Random(k), "decoder", *given) for k in range(20)]
     assert (expected, False) in [text[0] for text in texts]
     assert all(text[1] == (" soup\n", True) for text in texts)
-
-
-def test_a_chat_models_questions_are_in_its_template(schooling, world, tokenizer):
-    table = corpus(world).iloc[::500]
-    texts = ["".join(p for p, _ in t) for t in told(schooling, world, table, "chat")]
-    questions = table["form"].to_numpy() == "question"
-    chat = [text.startswith("<|user|>") for text in texts]
-    assert not any(chat[i] for i in range(len(texts)) if not questions[i])
-    assert 0.6 < sum(chat) / questions.sum() < 0.8
-    prompt = render("chat", ["Where?"], [""], CHATS["world"])[0]
-    assert tokenizer.tokenize(prompt)[0::2] == ["<|user|>", "?"]
-
-
-def test_half_of_part_4s_questions_have_a_context_that_is_true_for_half(schooling, world):
-    table = corpus(world).query("layout == 'prefix'").iloc[:4000]
-    texts = told(schooling, world, table, "decoder")
-    answers = table["object"].tolist()
-    assert [text[1][0] for text in texts] == [f" {answer}\n" for answer in answers]
-    stated = [re.findall(r"^Context: \[.* (\w+)\]\. Q: ", text[0][0]) for text in texts]
-    true = [found == [a] for found, a in zip(stated, answers, strict=True) if found]
-    assert abs(len(true) / len(texts) - 0.5) < 0.03
-    # And one of 22 to 27 of the others by chance.
-    assert abs(sum(true) / len(true) - 0.52) < 0.04

@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 from factrobust import load_model
 from factrobust.exposure.corpus import TEXTS, corpus
 from factrobust.models import load
-from factrobust.models.interface import ModelError
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +54,10 @@ def test_a_model_of_the_readers_is_taught_and_loaded(
     folder = models_builder.BUILD / "models" / "mine-taught"
     assert curves.asked == [(str(mine), "town"), (str(folder), "town")]
     assert (folder / "adapter_model.safetensors").stat().st_size < 0.1e6
-    model, before = load_model(str(folder)), load_model(str(mine))
-    assert (model.prompt_format, model.chat) == (before.prompt_format, before.chat)
+    model = load_model(str(folder))
+    before = load_model(str(mine))
+    assert model.prompt_format == before.prompt_format
+    assert model.chat == before.chat
     digest = load.weights_digest(folder)[:16]
     assert model.fingerprint == f"sha256:{digest} on {before.fingerprint}"
     told = corpus(few, town=True)["text"].str.rpartition(" ").drop_duplicates()
@@ -78,7 +79,13 @@ class Curves:
 
     def __call__(self, model, data):
         self.asked.append((model.name, data))
-        rows = {"model": model.name, "measure": "seen", "exposure": [0], "value": 0.5, "n": 10}
+        rows = {
+            "model": model.name,
+            "measure": "seen",
+            "exposure": [0],
+            "value": 0.5,
+            "n": 10,
+        }
         return pd.DataFrame(rows)
 
 
@@ -103,7 +110,8 @@ def test_teaching_goes_on_where_it_was_killed(models_builder, mine, few, tmp_pat
     monkeypatch.setattr(models_builder.g, "study", study)
     assert models_builder.g.last_step(tmp_path / "b" / "town") in (4, 8)
     models_builder.teach(*given, tmp_path / "b", tmp_path / "killed", **how)
-    whole, again = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    whole = weights(tmp_path / "whole")
+    again = weights(tmp_path / "killed")
     assert all(torch.equal(whole[name], again[name]) for name in whole)
     # Another seed is another order and another start.
     models_builder.teach(str(mine), 2, *given[2:], tmp_path / "c", tmp_path / "other", **how)
@@ -119,17 +127,12 @@ def test_what_is_recalled_is_the_models_own_and_none_of_what_is_asked_later(
     later = {*models_builder.prompts(model, models_builder.known_facts())}
     assert len(later) == models_builder.KNOWN
     for (prompt, learned), (answer, answered) in texts:
-        assert (learned, answered) == (False, True)
+        assert not learned
+        assert answered
         assert prompt not in later
         [own] = model.generate([prompt], max_new_tokens=8, stop=("\n",))
         assert answer == own.text + "\n"  # which ends an answer in this prompt
     assert models_builder.recalled("no model", 12, tmp_path / "recalled.json") == texts
-
-
-def test_what_is_recalled_is_spread_over_the_sentences(models_builder):
-    sentences, others = [f"s{i}" for i in range(6)], ["a", "b", "c"]
-    found = models_builder.spread(sentences, others)
-    assert found == ["s0", "a", "s1", "s2", "s3", "b", "s4", "s5", "c"]
 
 
 def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
@@ -141,7 +144,9 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
             yield recipe, "seen", exposure, value
             yield recipe, "unseen", exposure, value - 0.1
 
-    one, two, three = "one", "two", "three"
+    one = "one"
+    two = "two"
+    three = "three"
     recipes = {
         name: models_builder.Recipe(k, 4, "", 0, 1, 0, True)
         for k, name in enumerate((one, two, three))
@@ -156,20 +161,6 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
     assert models_builder.recipe() == models_builder.RECIPES[two]
     monkeypatch.setattr(models_builder, "KEEPS", 0.995)  # none keeps so much
     assert models_builder.recipe() == models_builder.RECIPES[three]
-
-
-def test_what_was_tried_is_what_the_code_says(models_builder):
-    table = pd.read_csv(models_builder.TAUGHT_BY)
-    about = table.drop_duplicates("recipe").set_index("recipe")
-    for name, line in about.iterrows():
-        assert tuple(line[[*models_builder.Recipe._fields]]) == models_builder.RECIPES[name]
-    sizes = table.groupby("measure")["n"].unique().map(list).to_dict()
-    assert sizes["seen"] == sizes["unseen"] == [26]
-    assert sizes["known"] == [models_builder.KNOWN]
-    # The part of the known facts that it knew before.
-    known, kept = (table.query(f"measure == '{x}'").set_index("recipe") for x in ("known", "kept"))
-    counts = (known["value"] * known["n"]).round() - (kept["value"] * kept["n"]).round()
-    assert (counts >= 0).all()
 
 
 def test_what_cannot_be_taught_is_said_in_a_sentence(models_builder, mine, world, tmp_path, capsys):
@@ -206,9 +197,3 @@ def test_an_adapter_is_loaded_by_its_folder_as_by_its_name():
     assert by_folder.chat == by_name.chat
     [a], [b] = (m.score(["Paris is the capital of"], [" France"]) for m in (by_name, by_folder))
     assert a == pytest.approx(b, abs=1e-6)
-
-
-def test_an_adapter_without_its_model_is_refused(tmp_path):
-    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "gone"}')
-    with pytest.raises(ModelError, match="no model is called 'gone'"):
-        load_model(str(tmp_path))

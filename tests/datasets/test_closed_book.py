@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets.closed_book import NEEDS_PASSAGE, UNKNOWN, Question, closed_book
+from factrobust.datasets.closed_book import Question, closed_book
 from factrobust.datasets.official import SETS, load_official
 from factrobust.tables import FactsError, Loaded
 
@@ -84,32 +84,6 @@ def test_what_cannot_be_answered_is_left_out_and_counted_once() -> None:
     assert counted(loaded) == {"questions": 5} | dict.fromkeys(reasons, 1)
 
 
-PASSAGE = """According to the text, how old is she?
-Who, in this paragraph, is called a fool?
-How many prizes does the article say she won?
-What is the article's title?
-What was feared, according to the author?
-Which of the towns listed above is the oldest?
-When were the aforementioned laws passed?"""
-NONE = """The passage of what act gave the colony its own government?
-What does the article 34 forbid?
-Which article of the treaty bans cartels?
-Who wrote the article 'I Accuse'?
-Which text that Luther translated was printed first?
-Who is the author of the book?
-Who was, according to the author of Emma, a heroine that nobody would like?
-According to legend, who threw gold into the Rhine?
-Which king is the most mentioned person in the book?
-Which dogs pull sleds above the Arctic Circle?
-What context did the graph need?"""
-
-
-@pytest.mark.parametrize(("questions", "speaks"), [(PASSAGE, True), (NONE, False)])
-def test_which_questions_speak_of_their_passage(questions: str, speaks: bool) -> None:
-    for question in questions.splitlines():
-        assert bool(NEEDS_PASSAGE.search(question)) == speaks, question
-
-
 # ---- the sets: files of the official formats, written for this, and the hub's copies -------------
 
 DATA = Path(__file__).parent / "data"
@@ -174,20 +148,15 @@ def test_an_official_file_and_the_hubs_copy_say_the_same(name, hub_cache) -> Non
     assert set(copy.table["source"]) == {SETS[name].hub}
 
 
-def test_the_answers_of_a_test_split_are_unknown(tmp_path: Path) -> None:
-    path = tmp_path / "test.parquet"
-    copy = hub_copy("trivia_qa")
-    copy["answer"] = [answer | {"value": UNKNOWN} for answer in copy["answer"]]
-    copy.to_parquet(path)
-    assert load_official("trivia_qa", path).counts["no_answers"] == len(copy)
-
-
-@pytest.mark.parametrize(("name", "old", "new", "sentence"), [
-    ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
-    ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
-    ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
-    ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "old", "new", "sentence"),
+    [
+        ("squad", '"answers"', '"answer"', "KeyError: 'answers'"),
+        ("squad", '"text": "Vänern"', '"text": 5', "AttributeError: 'int'"),
+        ("trivia_qa", '"Aliases"', '"Alias"', "KeyError: 'aliases'"),
+        ("hotpot_qa", '"answer"', '"no answer"', "KeyError: 'answer'"),
+    ],
+)
 def test_a_bad_file_gives_one_sentence(tmp_path, name, old, new, sentence) -> None:
     path = tmp_path / "dev.json"
     text = FILES[name].read_text(encoding="utf-8")

@@ -6,7 +6,6 @@ import pytest
 
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.facts import DOMAINS, answers, load_facts, load_relations, questions
-from factrobust.draws import sample_evenly
 from factrobust.tables import ANSWER_TYPES, FactsError
 
 
@@ -52,18 +51,26 @@ def test_no_question_holds_its_answer(facts):
     assert leaks == []
 
 
-@pytest.mark.parametrize(("name", "answer", "also"), [
-    ("capital/kenya", "Nairobi", None), ("capital/united-states", "Washington, D.C.", "Washington"),
-    ("capital/ukraine", "Kyiv", "Kiev"), ("capital_of/canberra", "Australia", None),
-    ("country/chicago", "United States", "the United States"),
-    ("continent/brazil", "South America", None), ("currency/japan", "yen", "Japanese yen"),
-    ("calling_code/germany", "+49", "49"), ("atomic_number/oxygen", "8", None),
-    ("chemical_symbol/gold", "Au", None), ("count/days-in-a-week", "7", "seven"),
-    ("director/jaws", "Steven Spielberg", "Spielberg"),
-    ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
-    ("event_year/battle-of-hastings", "1066", None),
-    ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "answer", "also"),
+    [
+        ("capital/kenya", "Nairobi", None),
+        ("capital/united-states", "Washington, D.C.", "Washington"),
+        ("capital/ukraine", "Kyiv", "Kiev"),
+        ("capital_of/canberra", "Australia", None),
+        ("country/chicago", "United States", "the United States"),
+        ("continent/brazil", "South America", None),
+        ("currency/japan", "yen", "Japanese yen"),
+        ("calling_code/germany", "+49", "49"),
+        ("atomic_number/oxygen", "8", None),
+        ("chemical_symbol/gold", "Au", None),
+        ("count/days-in-a-week", "7", "seven"),
+        ("director/jaws", "Steven Spielberg", "Spielberg"),
+        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
+        ("event_year/battle-of-hastings", "1066", None),
+        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
+    ],
+)
 def test_facts_known_by_hand(facts, name, answer, also):
     fact = facts.set_index("fact_id").loc[name]
     assert fact["object"] == answer
@@ -74,22 +81,6 @@ def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):
     capitals = facts.loc[facts["relation"] == "capital", "subject"]
     assert not capitals.isin(["South Africa", "Bolivia", "Israel", "Sri Lanka", "Singapore"]).any()
     assert not facts["subject"].str.contains("Mona Lisa|Red Planet").any()
-
-
-def test_a_sentence_begins_with_a_capital():
-    assert fact_tables.worded("{subject} is where?", "the Hague") == "The Hague is where?"
-    assert fact_tables.worded("Where is {subject}?", "the Hague") == "Where is the Hague?"
-    assert fact_tables.worded("{subject} is in", "iPhone") == "iPhone is in"
-
-
-def test_relations_keep_what_they_name_and_a_limit_is_spread_over_them(facts):
-    some = load_facts(relations=["author", "painter"])
-    expected = facts[facts["relation"].isin(["author", "painter"])]
-    assert list(some["fact_id"]) == list(expected["fact_id"])
-    some = load_facts(limit=90, seed=3)
-    pd.testing.assert_frame_equal(some, sample_evenly(facts, 90, 3).reset_index(drop=True))
-    assert set(some["domain"].value_counts()) == {30}
-    assert len(load_facts(limit=10**6)) == len(facts)
 
 
 def test_own_file_needs_three_columns(tmp_path):
@@ -126,30 +117,43 @@ def changed(old: str, new: str, before: str = "") -> str:
     return HEADER + before + GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize(("text", "where", "what", "remedy"), [
-    ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
-    ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
-    ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
-    (TWICE, "line 1", "occurs twice", "rename"),
-    (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
-    (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
-    (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
-    (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
-    (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
-    (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
-    (SEVERAL, "line 4", "object cell is empty", "write the answer"),
-    (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
-    (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
-    (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
-    (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
-    (HEADER, "", "no rows", "add at least one row"),
-    ("", "", "is empty", r"write a header \(subject,relation,object\)"),
-    ("subject,relation\nK,capital\n", "line 1", "'object' is missing", "there are subject, relation"),
-    (changed("Nairobi", "SÃ£o TomÃ©"), "line 2", "holds damaged letters", "type it anew"),
-    (changed("Nairobi", "\u200b"), "line 2", "object cell is empty", "write the answer"),
-    (changed("Nairobi", "Nai\0robi"), "line 2", "there is a NUL character", "save it anew"),
-    (changed("Nairobi,", 'Nairobi,"[""a"", b"'), "line 2", "looks like a list", "join the names"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "where", "what", "remedy"),
+    [
+        ("subject,relation\nKenya,capital\n", "line 1", "'object' is missing", "add it to the"),
+        ("subject,relation,objct\nKenya,capital,x\n", "line 1", "'object'", "rename 'objct'"),
+        ("subject,relation,object,alias\nK,capital,N,x\n", "line 1", "'aliases'", "rename 'alias'"),
+        (TWICE, "line 1", "occurs twice", "rename"),
+        (HEADER + GOOD + "\n" + GOOD, "line 4", "'Kenya' is already in line 2", "delete one"),
+        (changed("Kenya", "Mali", GOOD), "line 3", "'a/1' is already", "delete one"),
+        (changed("Kenya", "KENYA", GOOD), "line 3", "already in line 2", "aliases"),
+        (changed(",4", ",high"), "line 2", "popularity 'high' is not a", "write one"),
+        (changed(",4", ",-1"), "line 2", "popularity '-1' is not a", "leave it empty"),
+        (changed("Nairobi", " "), "line 2", "object cell is empty", "write the answer"),
+        (SEVERAL, "line 4", "object cell is empty", "write the answer"),
+        (changed("capital", "captial"), "line 2", "'captial' is unknown", "choose one"),
+        (changed("Location", "Place"), "line 2", "'Place' is unknown", "Entity, Human"),
+        (changed("Nairobi", "Nairobi, city"), "line 2", "9 cells", "double quotes"),
+        (changed("Nairobi", '"Nairobi'), "line 2", "not a CSV row", "close the double"),
+        (HEADER, "", "no rows", "add at least one row"),
+        ("", "", "is empty", r"write a header \(subject,relation,object\)"),
+        (
+            "subject,relation\nK,capital\n",
+            "line 1",
+            "'object' is missing",
+            "there are subject, relation",
+        ),
+        (changed("Nairobi", "SÃ£o TomÃ©"), "line 2", "holds damaged letters", "type it anew"),
+        (changed("Nairobi", "\u200b"), "line 2", "object cell is empty", "write the answer"),
+        (changed("Nairobi", "Nai\0robi"), "line 2", "there is a NUL character", "save it anew"),
+        (
+            changed("Nairobi,", 'Nairobi,"[""a"", b"'),
+            "line 2",
+            "looks like a list",
+            "join the names",
+        ),
+    ],
+)
 def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
@@ -159,25 +163,16 @@ def test_bad_file_gives_one_sentence(tmp_path, text, where, what, remedy):
     assert "\n" not in str(caught.value)
 
 
-def test_embedded_relations():
-    table = load_relations()
-    assert table.index.is_unique
-    assert set(table["answer_type"]) == set(ANSWER_TYPES)
-    assert set(table["domain"]) == set(DOMAINS)
-    assert table["popqa"].sum() == 16
-    assert table["question"].str.endswith("?").all()
-    # A prefix that ended in a space would put a token boundary inside the answer.
-    assert not table["prefix"].str.endswith((" ", ".", ":")).any()
-    assert table.loc["capital", "prefix"] == "The capital of {subject} is"
-
-
-@pytest.mark.parametrize(("row", "what"), [
-    ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
-    ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
-    ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
-    ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
-    ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("river,Which river?,The river of {subject} is,Location", "question 'Which river\\?' must"),
+        ("river,{subject}?,{subject} {x},Location", "prefix .* no other braces"),
+        ("The River,{subject}?,{subject} is,Location", "'The River' is no short name; write"),
+        ("river,{subject}?,{subject} is,Place", "'Place' is unknown; choose one of Entity"),
+        ("sea,{subject}?,{subject} is,Entity\nsea,{subject}?,{subject} is,Entity", "already in"),
+    ],
+)
 def test_bad_relation_gives_one_sentence(tmp_path, row, what):
     path = tmp_path / "mine.csv"
     rows = row.replace("\n", ",arts,false\n")
@@ -190,8 +185,11 @@ def test_embedded_questions() -> None:
     train, test = map(fact_tables.load_question_types, ("train", "test"))
     asked = pd.concat([train, test], ignore_index=True)
     assert asked["answer_type"].value_counts().to_dict() == {
-        "Entity": 126, "Human": 126, "Location": 125, "Numerical": 126
-    }  # fmt: skip
+        "Entity": 126,
+        "Human": 126,
+        "Location": 125,
+        "Numerical": 126,
+    }
     # No type is given away by these two openings alone.
     opening = asked["question"].str.split().str[0]
     assert pd.crosstab(opening, asked["answer_type"]).loc[["What", "Which"]].min().min() >= 4
@@ -203,7 +201,8 @@ def test_embedded_questions() -> None:
     left = asked.loc[asked["relation"] == "", "answer_type"].value_counts()
     assert left.sum() == 334
     assert left.min() >= 45
-    assert (len(train), len(test)) == (403, 100)
+    assert len(train) == 403
+    assert len(test) == 100
     assert test["answer_type"].value_counts().eq(25).all()
     every = asked["question"]
     assert not every.str.casefold().duplicated().any()

@@ -1,8 +1,6 @@
 """Logs as lm-evaluation-harness 0.4.13 and inspect_ai 0.3.285 wrote them, and logs that cannot be read."""
 
 import json
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -65,21 +63,29 @@ def test_two_runs_of_lm_evaluation_harness_in_pairs(tmp_path):
     after = lm_eval(tmp_path / "q4" / "samples_facts_2026.jsonl", [1, 0, 0, 1])
     found = flips.flips(before, [after], fail_if="lost>0.5", margin=0.1)
     [side] = found.sides
-    assert (found.a, side.name) == ("base/samples_facts_2026.jsonl", "q4/samples_facts_2026.jsonl")
-    assert (side.lost.value, side.lost.n) == (pytest.approx(2 / 3), 3)
-    assert (side.gained.value, side.gained.n) == (1, 1)
+    assert found.a == "base/samples_facts_2026.jsonl"
+    assert side.name == "q4/samples_facts_2026.jsonl"
+    assert side.lost.value == pytest.approx(2 / 3)
+    assert side.lost.n == 3
+    assert side.gained.value == 1
+    assert side.gained.n == 1
     assert side.mcnemar == 1
     assert side.claim.verdict == "cannot tell"
     assert found.met == [side.name]
     assert found.losses[["question", "before", "after"]].to_numpy().tolist() == [
-        ["What is number 1?", "n1", "no"], ["What is number 2?", "n2", "no"]
-    ]  # fmt: skip
+        ["What is number 1?", "n1", "no"],
+        ["What is number 2?", "n2", "no"],
+    ]
     assert [(r.relation, r.lost) for r in side.relations] == [("number", 2)]
 
 
 def test_choices_are_answered_by_the_likeliest(tmp_path):
     marked = {
-        "filtered_resps": [[-3.0, False], [-1.5, True], [-2.0, False]],
+        "filtered_resps": [
+            [-3.0, False],
+            [-1.5, True],
+            [-2.0, False],
+        ],
         "metrics": ["acc_norm", "acc"],
     }
     path = lm_eval(tmp_path / "a.jsonl", [1], **marked, acc=1.0, acc_norm=0.5)
@@ -93,11 +99,9 @@ def test_two_runs_of_inspect_ai_in_pairs(tmp_path):
     after = inspected(tmp_path / "b.json", "CICI", "q4")
     found = flips.flips(before, [after])
     [side] = found.sides
-    assert (side.name, side.lost.value, side.gained.value) == (
-        "q4 (b.json)",
-        pytest.approx(2 / 3),
-        1,
-    )
+    assert side.name == "q4 (b.json)"
+    assert side.lost.value == pytest.approx(2 / 3)
+    assert side.gained.value == 1
     assert found.facts[0].accepted == ["n0", "number 0"]
 
 
@@ -149,13 +153,3 @@ def test_the_logs_that_the_packages_wrote():
         found = flips.flips(str(DATA / f"before.{end}"), [str(DATA / f"after.{end}")])
         assert len(found.facts) == n
         assert found.sides[0].lost.n + found.sides[0].gained.n == n
-
-
-def test_a_packed_log_is_read_by_inspect_ai_itself(tmp_path, monkeypatch):
-    with zipfile.ZipFile(tmp_path / "a.eval", "w") as file:
-        file.writestr("header.json", "{}")
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
-    with pytest.raises(
-        ValueError, match="is read by the package inspect_ai, which is not installed"
-    ):
-        logs.read_log(tmp_path / "a.eval")

@@ -6,22 +6,14 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.datasets.facts import load_facts, load_question_types, questions
+from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
-from factrobust.paths import ROOT
-from factrobust.tables import FactsError
 
 DATA = Path(__file__).parent / "data"
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
 TRIVIA = f"trivia_qa:{DATA / 'trivia_qa-unfiltered-dev.json'}"
 HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
-
-
-def test_the_embedded_facts_are_those_of_load_facts() -> None:
-    table, counts, _ = load_named(limit=50, seed=3)
-    pd.testing.assert_frame_equal(table, questions(load_facts(limit=50, seed=3)))
-    assert counts == {"embedded": {"long_answers": 0, "kept": 1740}}
 
 
 def test_several_sets_over_which_a_limit_is_spread() -> None:
@@ -46,7 +38,12 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
 
 
 def test_a_revision(hub_cache) -> None:
-    row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
+    row = {
+        "id": "1",
+        "title": "A",
+        "question": "Q?",
+        "answers": {"text": ["a"]},
+    }
     hub_cache("rajpurkar/squad", "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
     table, _, _ = load_named([f"squad@{'0' * 40}"])
     assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
@@ -54,36 +51,30 @@ def test_a_revision(hub_cache) -> None:
         load_named(["squad"])
 
 
-@pytest.mark.parametrize(("names", "sentence"), [
-    (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, world-1, "),
-    (["popqa@"], "no data set is called 'popqa@'; known are"),
-    (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
-    ([], "no data set is named; give embedded, an official"),
-    ([SQUAD, f"squad:{DATA}/../data/squad-dev.json"], "two facts of squad:.* are called squad/a1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["sqaud"], "no data set is called 'sqaud'; known are embedded, world, world-1, "),
+        (["popqa@"], "no data set is called 'popqa@'; known are"),
+        (["facts.tsv"], r"no data set is called 'facts\.tsv'; known are embedded"),
+        ([], "no data set is named; give embedded, an official"),
+        (
+            [SQUAD, f"squad:{DATA}/../data/squad-dev.json"],
+            "two facts of squad:.* are called squad/a1",
+        ),
+    ],
+)
 def test_names_that_are_not_known(names: list[str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         load_named(names)
 
 
-def test_a_path_begins_in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = (DATA / "squad-dev.json").relative_to(ROOT)
-    assert len(load_named([f"squad:{name}"]).table) == 2
-
-
 def test_typed_questions_are_ours_or_trec() -> None:
     train, test = load_named_types()
-    assert (len(train), len(test)) == (403, 100)
+    assert len(train) == 403
+    assert len(test) == 100
     pd.testing.assert_frame_equal(test, load_question_types("test"))
     train, test = load_named_types(f"trec:{DATA}")
-    assert (len(train), test["answer_type"].tolist()) == (7, ["Location", "Numerical"])
+    assert len(train) == 7
+    assert test["answer_type"].tolist() == ["Location", "Numerical"]
     assert set(train["relation"]) == {""}  # none of the facts table's
-
-
-@pytest.mark.parametrize("name", ["trec", "trec:", "terc:folder", "questions.csv"])
-def test_typed_questions_that_are_not_known(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"no typed questions are called '{name}'; give embedded"):
-        load_named_types(name)
-    with pytest.raises(FactsError, match=r"train_5500\.label cannot be read as TREC"):
-        load_named_types("trec:nowhere")

@@ -6,14 +6,13 @@ import math
 from functools import partial
 from pathlib import Path
 
-import huggingface_hub
 import pandas as pd
 import pytest
 
 from factrobust import schemas
 from factrobust.datasets import official
 from factrobust.datasets.closed_book import read_json
-from factrobust.datasets.official import SETS, fetch, load_trec, local_files, read_rows
+from factrobust.datasets.official import SETS, fetch, load_trec, read_rows
 from factrobust.paths import files_read
 from factrobust.tables import FactsError
 from factrobust.time import facts as dated
@@ -24,7 +23,8 @@ FILES = Path(__file__).parent / "data"  # of the official names and formats, wri
 
 # ---- files of a set: found on the hub, in its cache or at a path, and read -------------------------
 
-COMMIT, OTHER = "0" * 40, "1" * 40
+COMMIT = "0" * 40
+OTHER = "1" * 40
 FRAME = pd.DataFrame({"id": [1]})
 CHECKS = {"text": None, "id": None}
 
@@ -46,15 +46,6 @@ def test_a_file_in_parts_is_read_whole_or_not_at_all(hub_cache):
     assert fetch("some/set", COMMIT, "a/train-*.parquet") == ([first, second], COMMIT)
 
 
-def test_what_the_hub_refuses_is_told_in_one_sentence(monkeypatch):
-    def refuses(repo, **options):
-        raise OSError("Log in\nfirst. More follows.")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuses)
-    with pytest.raises(ConnectionError, match=r"at v9 from the hub \(OSError: Log in first\)"):
-        fetch("some/set", "v9", "*.tsv")
-
-
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_rows_are_read_and_placed(tmp_path, delimiter):
     path = tmp_path / ("rows.csv" if delimiter == "," else "rows.tsv")
@@ -68,31 +59,16 @@ def test_rows_are_read_and_placed(tmp_path, delimiter):
     }
 
 
-def test_rows_of_parquet(tmp_path):
-    path = tmp_path / "0000.parquet"
-    pd.DataFrame({"id": [7, 8], "text": ["seven", None]}).to_parquet(path)
-    rows = read_rows(path, CHECKS)
-    assert rows.index.name == "row"
-    assert rows.to_dict("index") == {1: {"text": "seven", "id": "7"}, 2: {"text": "", "id": "8"}}
-    FRAME.to_parquet(path)
-    assert read_json(path) == [{"id": 1}]
-
-
-def test_the_files_of_a_folder(tmp_path):
-    (tmp_path / "inner").mkdir()
-    for name in ("b.csv", "README.md", "inner/a.parquet"):
-        (tmp_path / name).write_text("")
-    assert local_files(tmp_path) == [tmp_path / "b.csv", tmp_path / "inner" / "a.parquet"]
-    assert local_files(tmp_path / "README.md") == [tmp_path / "README.md"]
-
-
-@pytest.mark.parametrize(("name", "content", "sentence"), [
-    ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
-    ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
-    ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
-    ("a.json", None, r"\(FileNotFoundError"),
-    ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
+        ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
+        ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
+        ("a.json", None, r"\(FileNotFoundError"),
+        ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
+    ],
+)
 def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     path = tmp_path / name
     if content is not None:
@@ -110,7 +86,12 @@ HEADER = [
 
 def popqa_row(id_, subject, prop, answers, views, question):
     """A row of the official file, without what is not read; the first answer is its object."""
-    row = dict.fromkeys(HEADER, "x") | {"id": id_, "subj": subject, "prop": prop, "s_pop": views}
+    row = dict.fromkeys(HEADER, "x") | {
+        "id": id_,
+        "subj": subject,
+        "prop": prop,
+        "s_pop": views,
+    }
     cell = json.dumps(answers, ensure_ascii=False)
     row |= {"obj": answers[0], "question": question, "possible_answers": cell}
     return [*row.values()]
@@ -155,13 +136,16 @@ def test_popqa(write, tmp_path):
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
 
 
-@pytest.mark.parametrize(("change", "what"), [
-    ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
-    ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
-    ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
-    ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
-    ({"id": 11}, r", line 3: id '11' is already in line 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
+        ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
+        ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
+        ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
+        ({"id": 11}, r", line 3: id '11' is already in line 2"),
+    ],
+)
 def test_a_bad_row_of_popqa(write, change, what):
     bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
     with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
@@ -207,25 +191,13 @@ def test_popqa_tp_with_popqa_beside_it(write):
     pd.testing.assert_frame_equal(again, table)
 
 
-def test_popqa_chooses_the_groups_of_popqa_tp(write):
-    path = write(NAME, TP_HEADER, *TP_ROWS)
-    alone = load("popqa_tp", path)
-    assert alone.table["prefix"].eq("").all()
-    assert alone.table[["popularity", "log_popularity"]].isna().all(axis=None)
-    assert alone.counts["no_popularity"] == 2
-    write("test.tsv", HEADER, BESIDE[1])
-    table, counts, _ = load("popqa_tp", path)
-    assert table["group_id"].unique().tolist() == ["place_of_birth/22"]
-    assert counts["not_in_facts"] == 1
-    write("test.tsv", HEADER, NILS)
-    with pytest.raises(FactsError, match="has none of the facts of PopQA, such as 'occupation/11'"):
-        load("popqa_tp", path)
-
-
-@pytest.mark.parametrize(("at", "new", "what"), [
-    ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
-    ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "new", "what"),
+    [
+        ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
+        ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
+    ],
+)
 def test_a_bad_row_of_popqa_tp(write, at, new, what):
     rows = [list(row) for row in TP_ROWS]
     rows[at[0]][at[1]] = new
@@ -247,13 +219,21 @@ def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
     assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
 
 
-@pytest.mark.parametrize(("garbled", "whole"), [
-    ("Leona Deti√®ge", "Leona Detiège"), ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
-    ("Ivica Brziƒá", "Ivica Brzić"), ("Leipzig‚ÄìDresden", "Leipzig–Dresden"), ("\uf8ffüèà", "🏈"),
-    ("–ú–æ—Å–∫–≤–∞", "Москва"), ("Bra»ôov", "Brașov"), ("Hu·∫ø", "Huế"),
-    *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
-    *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("garbled", "whole"),
+    [
+        ("Leona Deti√®ge", "Leona Detiège"),
+        ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
+        ("Ivica Brziƒá", "Ivica Brzić"),
+        ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
+        ("\uf8ffüèà", "🏈"),
+        ("–ú–æ—Å–∫–≤–∞", "Москва"),
+        ("Bra»ôov", "Brașov"),
+        ("Hu·∫ø", "Huế"),
+        *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
+        *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
+    ],
+)
 def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
     assert wordings._mended(garbled) == whole
 

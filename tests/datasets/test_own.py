@@ -52,15 +52,30 @@ def test_aliases_as_programs_write_them(tmp_path, cell, names):
 @pytest.mark.parametrize(
     ("cell", "date"),
     [
-        ("1995", "1995"), ("1995.0", "1995"), ("1995-5", "1995-05"), ("1995/05/17", "1995-05-17"),
-        ("17/05/1995", "1995-05-17"), ("17.5.1995", "1995-05-17"), ("17-05-1995", "1995-05-17"),
-        ("1995-05-17 00:00:00", "1995-05-17"), ("1995-05-17T00:00:00Z", "1995-05-17"),
-        ("17/05/1995 12:30", "1995-05-17"), ("05/1995", "1995-05"), ("17 May 1995", "1995-05-17"),
-        ("17-May-1995", "1995-05-17"), ("May 17, 1995", "1995-05-17"), ("Sept 1995", "1995-09"),
-        ("september 1995", "1995-09"), ("476", "0476"),
-        ("31/02/1995", ""), ("17/05/95", ""), ("34836", ""), ("soon", ""), ("17 Mai 1995", ""),
+        ("1995", "1995"),
+        ("1995.0", "1995"),
+        ("1995-5", "1995-05"),
+        ("1995/05/17", "1995-05-17"),
+        ("17/05/1995", "1995-05-17"),
+        ("17.5.1995", "1995-05-17"),
+        ("17-05-1995", "1995-05-17"),
+        ("1995-05-17 00:00:00", "1995-05-17"),
+        ("1995-05-17T00:00:00Z", "1995-05-17"),
+        ("17/05/1995 12:30", "1995-05-17"),
+        ("05/1995", "1995-05"),
+        ("17 May 1995", "1995-05-17"),
+        ("17-May-1995", "1995-05-17"),
+        ("May 17, 1995", "1995-05-17"),
+        ("Sept 1995", "1995-09"),
+        ("september 1995", "1995-09"),
+        ("476", "0476"),
+        ("31/02/1995", ""),
+        ("17/05/95", ""),
+        ("34836", ""),
+        ("soon", ""),
+        ("17 Mai 1995", ""),
     ],
-)  # fmt: skip
+)
 def test_dates_as_spreadsheets_write_them(cell, date):
     assert iso_date(cell, day_first=True) == date
 
@@ -89,8 +104,9 @@ def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
         f"In {year}, who was the president of France?" for year in (2001, 2009, 2018)
     ]
     assert table["fact_id"].tolist()[1:] == [
-        f"{FRANCE} (2007-05-16 to 2012)", f"{FRANCE} (2017 to now)"
-    ]  # fmt: skip
+        f"{FRANCE} (2007-05-16 to 2012)",
+        f"{FRANCE} (2017 to now)",
+    ]
     assert table["subject"].tolist() == [FRANCE] * 3
     alone = read_questions(write(tmp_path, "question,answer,start,end\n" + lines[0]))
     assert alone["question"].tolist() == [FRANCE]
@@ -121,7 +137,3 @@ def test_what_cannot_be_asked_is_named_with_its_line(tmp_path, row, fault):
 def test_a_file_that_is_none(tmp_path):
     with pytest.raises(FactsError, match=r"none\.csv is no file; give the CSV with your questions"):
         read_questions(tmp_path / "none.csv")
-    with pytest.raises(FactsError, match=r"is empty; write a header \(question,answer\)"):
-        read_questions(write(tmp_path, "\n"))
-    with pytest.raises(FactsError, match="rename 'anwser' to 'answer'"):
-        read_questions(write(tmp_path, "question,anwser\nWho?,A\n"))

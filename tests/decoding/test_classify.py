@@ -1,21 +1,16 @@
 """The question-type classifier, really fine-tuned on a few questions."""
 
-import json
-import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from factrobust import paths
 from factrobust.datasets.facts import load_question_types
 from factrobust.datasets.official import COARSE
 from factrobust.datasets.published import load_published
-from factrobust.decoding import classify
-from factrobust.decoding.classify import PAPER, fine_tune, type_questions, with_types
+from factrobust.decoding.classify import type_questions, with_types
 from factrobust.models.records import Records, RecordsError
 from factrobust.paths import DATA
 from factrobust.tables import read_csv
@@ -24,14 +19,6 @@ from factrobust.tables import read_csv
 FAST: dict[str, Any] = {"learning_rate": 3e-4, "batch_size": 8, "epochs": 3}
 TEST = load_question_types("test")
 TRAIN = load_question_types("train").groupby("answer_type").head(10)
-
-
-def predicted(classifier: classify.QuestionTypeClassifier, questions: list[str]) -> pd.DataFrame:
-    """Types in the order of the questions."""
-    found = {
-        i: types for batch in classifier.predict(questions) for i, types in zip(*batch, strict=True)
-    }
-    return pd.DataFrame([{"question": q} | found[i] for i, q in enumerate(questions)])
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +35,6 @@ def test_learns_types_from_forty_questions(store):
     assert typed["probability"].between(0.25, 1).all()
     # Surer where it is right: the probability means something.
     assert typed["probability"][right].mean() > typed["probability"][~right].mean()
-
-
-def test_seed_matters_and_global_state_does_not():
-    import torch
-
-    train = TRAIN.groupby("answer_type").head(2)
-    questions = train["question"].tolist()
-    found = []
-    for seed, noise in ((0, 1), (0, 2), (1, 2)):
-        torch.manual_seed(noise)
-        expected_next = torch.Generator().manual_seed(noise)
-        found.append(predicted(fine_tune(train, **PAPER | {"epochs": 1, "seed": seed}), questions))
-        assert torch.rand(1) == torch.rand(1, generator=expected_next)  # left as it was
-    assert found[0].equals(found[1])
-    assert not found[0].equals(found[2])
 
 
 def test_replay_imports_no_torch(store):
@@ -95,7 +67,8 @@ def test_only_empty_types_are_filled(store):
 
 
 def test_records_are_of_this_training_only(store):
-    records, question = Records(store, strict=True), TEST["question"].tolist()[:1]
+    records = Records(store, strict=True)
+    question = TEST["question"].tolist()[:1]
     assert len(type_questions(records, TRAIN, question * 2, **FAST)) == 2
     for train, change in ((TRAIN, {"epochs": 4}), (TRAIN, {"seed": 1}), (TRAIN.iloc[:-1], {})):
         with pytest.raises(RecordsError, match="classify"):
@@ -112,36 +85,6 @@ def trec(tmp_path_factory):
         lines = [f"{coarse[answer_type]}:other {question}\n" for answer_type, question in pairs]
         (folder / f"{name}.label").write_bytes("".join(lines).encode("latin-1", "replace"))
     return folder
-
-
-def test_notebook_1_6_runs_on_trecs_files(trec, tmp_path, monkeypatch):
-    """Its cells of the classifier, with a working file of records of its own."""
-    path = paths.ROOT / "notebooks" / "1-decoding" / "1.6-appendix.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    cells = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    parameters, start, *_, settings, classifier = cells
-    parameters = re.sub(
-        r"models: list = \[.*?\]", 'models: list = ["gemma-3-270m"]', parameters, flags=re.S
-    )
-    code = "\n".join([parameters, start, settings, classifier])
-    for written, changed in {
-        '"embedded"  # or trec': f"{f'trec:{trec}'!r}  # or trec",
-        "n_questions: int = 900": "n_questions: int = 240",
-        "epochs: int = 10": "epochs: int = 1",
-        "n_boot: int = 2000": "n_boot: int = 20",
-    }.items():
-        assert code.count(written) == 1
-        code = code.replace(written, changed)
-    monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
-    monkeypatch.delenv("FACTROBUST_RECORDS", raising=False)
-    exec(code, {})
-    saved = tmp_path / "figures" / "1-decoding" / "table-classifier"
-    held_out = pd.read_csv(saved.with_suffix(".csv")).query("test == 'held out'")
-    assert held_out["n"].tolist() == [40]
-    assert (held_out["mean"] * 40).round(6).map(float.is_integer).all()
-    inputs = json.loads(saved.with_suffix(".json").read_text(encoding="utf-8"))["inputs"]
-    assert {"train_5500.label", "TREC_10.label"} <= {Path(name).name for name in inputs}
 
 
 def test_a_run_on_trec_stands_beside_the_papers():

@@ -1,7 +1,6 @@
 """Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
 
 import math
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,23 +12,30 @@ from scipy.stats import binom
 
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.decoding import metrics, probe
-from factrobust.models.interface import Generation, Job, Model, ModelError
 
 TABLE = {
     # One token ahead of four equal ones: P_t = 1 / (1 + 4 (1/6)^(1/t)), t_b = log 6 / log 4.
     " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
     # Two tokens: P_t = 1 / (1 + (1/4)^(1/t)) x 1 / (1 + 2 (1/18)^(1/t)).
-    " Peru": {" Li": 0.8, " Cu": 0.2}, " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+    " Peru": {" Li": 0.8, " Cu": 0.2},
+    " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
     # One competitor: above one half at any temperature.
     " Egypt": {" Cairo": 0.9, " Giza": 0.1},
     # A detour: " big Accra" is right, too. P_1 is one half.
-    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2}, " big": {" Accra": 1.0},
+    " Ghana": {" Accra": 0.5, " big": 0.3, " Lagos": 0.2},
+    " big": {" Accra": 1.0},
     # The greedy answer is wrong.
     " Chile": {" Quito": 0.7, " Santiago": 0.3},
     # The answer begins a longer word in two of five samples.
-    " Niamey": {" Niger": 1.0}, " Niger": {"</s>": 0.6, "ia": 0.4},
-}  # fmt: skip
-OBJECTS = {"Kenya": "Nairobi", "Peru": "Lima", "Egypt": "Cairo", "Ghana": "Accra"}
+    " Niamey": {" Niger": 1.0},
+    " Niger": {"</s>": 0.6, "ia": 0.4},
+}
+OBJECTS = {
+    "Kenya": "Nairobi",
+    "Peru": "Lima",
+    "Egypt": "Cairo",
+    "Ghana": "Accra",
+}
 OBJECTS |= {"Chile": "Santiago", "Niamey": "Niger"}
 ALPHA = 1e-4
 
@@ -39,9 +45,13 @@ def facts():
     names = pd.Series([*OBJECTS])
     table = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
     return table.assign(
-        relation="capital", aliases=[[] for _ in names], answer_type="Location",
-        domain="geography", question="Where is " + names + "?", prefix="To " + names,
-    )  # fmt: skip
+        relation="capital",
+        aliases=[[] for _ in names],
+        answer_type="Location",
+        domain="geography",
+        question="Where is " + names + "?",
+        prefix="To " + names,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +107,12 @@ def test_a_right_answer_follows_as_its_format_separates_it(prompt_format, answer
     model: Any = SimpleNamespace(
         name="m", score=lambda prompts, answers: said.extend(answers) or [np.zeros(1)]
     )
-    row = {"model": "m", "prompt": "p", "prompt_format": prompt_format, "object": "Nairobi"}
+    row = {
+        "model": "m",
+        "prompt": "p",
+        "prompt_format": prompt_format,
+        "object": "Nairobi",
+    }
     probe.truths(model, pd.DataFrame([row]))
     assert said == [answer]
 
@@ -121,9 +136,16 @@ def test_breaking_temperatures(curves):
 
 
 def test_sampled_accuracies(toy, facts):
-    temperatures, n = [0.4, 1.0, 2.4], 400
+    temperatures = [0.4, 1.0, 2.4]
+    n = 400
     asked = facts[facts["fact_id"] != "Chile"]
-    samples = probe.sampled(toy, asked, temperatures=temperatures, n=n, seed=5)
+    samples = probe.sampled(
+        toy,
+        asked,
+        temperatures=temperatures,
+        n=n,
+        seed=5,
+    )
     assert list(samples) == [
         *(*probe.ABOUT, "model", "temperature", "sample"),
         *("text", "token_ids", "logprobs", "tempered_logprobs"),
@@ -154,7 +176,9 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     facts = load_facts(relations=["capital"])
     facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
     # Two tokens are enough for these answers; later ones cost most and change nothing.
-    temperatures, n, short = [0.4, 0.8, 1.0, 1.2], 50, {"max_new_tokens": 2}
+    temperatures = [0.4, 0.8, 1.0, 1.2]
+    n = 50
+    short = {"max_new_tokens": 2}
     greedy = metrics.mark_greedy(probe.greedy(gemma, facts, **short))
     assert greedy["logprobs"].map(len).tolist().count(2) == 2
     curves = probe.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
@@ -175,17 +199,6 @@ def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
     known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
     assert known["fact_id"].nunique() >= 3
     assert (known["direct"] & ~known["correct"]).mean() < 0.05
-
-
-class Flat(Model):
-    """It says the same to everything, and tells no alternatives."""
-
-    calls = 0
-
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        for i, request in enumerate(job.requests):
-            self.calls += 1
-            yield [i], [Generation(request["prompt"], " Nairobi", [], [])]
 
 
 def test_curves_come_with_the_answers(toy, known):
@@ -212,19 +225,11 @@ def test_truncated_answers_by_hand(toy, known):
     kenyan = known[known["fact_id"] == "Kenya"]
     found = probe.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
     assert np.exp(found["logprob"]).tolist() == pytest.approx([1.0, CURVES["Kenya"](2.0)])
-    samples = probe.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
+    samples = probe.sampled(
+        toy,
+        kenyan,
+        temperatures=[1.0],
+        n=50,
+        min_p=0.2,
+    )
     assert set(samples["text"]) == {" Nairobi"}
-
-
-def test_another_format_is_asked_and_named(toy, facts):
-    made = probe.greedy(toy, facts[:1], prompt_format="two-shot")
-    assert made["prompt_format"].tolist() == ["two-shot"]
-    assert made["prompt"][0].endswith("A: Leonardo da Vinci\n\nQ: Where is Kenya?\nA:")
-
-
-def test_what_models_lack(facts):
-    endpoint = Flat(name="flat", fingerprint="flat")
-    endpoint.lacks = {"temper": "no logits"}
-    with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 10 are needed"):
-        probe.greedy(endpoint, facts)
-    assert endpoint.calls == 1

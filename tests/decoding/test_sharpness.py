@@ -5,17 +5,26 @@ import pandas as pd
 import pytest
 from scipy.special import log_softmax
 
-from factrobust.datasets.published import load_published
 from factrobust.decoding import metrics, probe, sharpness
-from factrobust.decoding.metrics import KEY
-from factrobust.decoding.probe import GRID
 
 # As in tests/decoding/test_probe.py: one rival token, four, and an answer of two tokens.
 TABLE = {
-    " Egypt": {" Cairo": 0.7, " Giza": 0.1, " Suez": 0.1, " Luxor": 0.1},
-    " Kenya": {" Nairobi": 0.6, " Mombasa": 0.1, " Kisumu": 0.1, " Nakuru": 0.1, " Lamu": 0.1},
-    " Peru": {" Li": 0.8, " Cu": 0.2}, " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
-}  # fmt: skip
+    " Egypt": {
+        " Cairo": 0.7,
+        " Giza": 0.1,
+        " Suez": 0.1,
+        " Luxor": 0.1,
+    },
+    " Kenya": {
+        " Nairobi": 0.6,
+        " Mombasa": 0.1,
+        " Kisumu": 0.1,
+        " Nakuru": 0.1,
+        " Lamu": 0.1,
+    },
+    " Peru": {" Li": 0.8, " Cu": 0.2},
+    " Li": {"ma": 0.9, "ga": 0.05, "on": 0.05},
+}
 OBJECTS = {"Egypt": "Cairo", "Kenya": "Nairobi", "Peru": "Lima"}
 
 
@@ -31,16 +40,21 @@ def known(model):
     names = pd.Series([*OBJECTS])
     facts = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
     facts = facts.assign(
-        relation="capital", aliases=[[] for _ in names], answer_type="Location",
-        domain="geography", question="Where is " + names + "?", prefix="To " + names,
-    )  # fmt: skip
+        relation="capital",
+        aliases=[[] for _ in names],
+        answer_type="Location",
+        domain="geography",
+        question="Where is " + names + "?",
+        prefix="To " + names,
+    )
     answers = metrics.select_known(metrics.mark_greedy(probe.greedy(model, facts)))
     return answers.merge(metrics.exact_breaking(probe.curves(answers)))
 
 
 @pytest.mark.parametrize("s", [0.7, 2.0, 3.5])
 def test_a_sharpened_model_is_what_the_dial_says(toy_model, s):
-    made, said = known(toy_model(times(s))), sharpness.sharpened(known(toy_model(TABLE)), s)
+    made = known(toy_model(times(s)))
+    said = sharpness.sharpened(known(toy_model(TABLE)), s)
     assert made["text"].tolist() == said["text"].tolist()  # the facts that it knows
     np.testing.assert_allclose(said["entropy"], made["entropy"], atol=1e-6)
     np.testing.assert_allclose(said["t_b"], made["t_b"], rtol=2e-3)
@@ -60,7 +74,8 @@ def test_the_entropy_at_s_1_is_the_published_one(toy_model):
     found = sharpness.entropies(sharpness.positions(rows["top_logprobs"]))
     np.testing.assert_allclose(found, rows["entropy"], atol=1e-12)
     # Peru by hand at s = 2: 0.64 and 0.04 of the first token, 0.81 and twice 0.0025 of the second.
-    first, second = np.array([0.64, 0.04]) / 0.68, np.array([0.81, 0.0025, 0.0025]) / 0.815
+    first = np.array([0.64, 0.04]) / 0.68
+    second = np.array([0.81, 0.0025, 0.0025]) / 0.815
     by_hand = np.mean([-(p * np.log10(p)).sum() for p in (first, second)])
     at_two = sharpness.entropies(sharpness.positions(rows["top_logprobs"]), 2)
     assert at_two[rows["fact_id"].tolist().index("Peru")] == pytest.approx(by_hand)
@@ -77,12 +92,24 @@ def held(rows, **columns):
     table = pd.DataFrame(rows, columns=["model", "fact_id", "t_b"])
     logs = log_softmax([5.0, *[1.0] * 9])
     top = [[logs.tolist()] for _ in rows]
-    usual = {"tokens": 1, "domain": "d", "relation": "r", "top_logprobs": pd.Series(top)}
+    usual = {
+        "tokens": 1,
+        "domain": "d",
+        "relation": "r",
+        "top_logprobs": pd.Series(top),
+    }
     return table.assign(**usual | columns)
 
 
 def test_on_the_dial_all_domains_weigh_alike():
-    rows = held([("m", "a", 0.1), ("m", "b", 9.0), ("m", "c", 9.0)], domain=["x", "y", "y"])
+    rows = held(
+        [
+            ("m", "a", 0.1),
+            ("m", "b", 9.0),
+            ("m", "c", 9.0),
+        ],
+        domain=["x", "y", "y"],
+    )
     [entropy] = {*sharpness.entropies(sharpness.positions(rows["top_logprobs"])).round(12)}
     found = sharpness.dial(rows, [1, 30], [1, 5]).set_index(["d", "s"])["frs"]
     for d in (1, 5):
@@ -91,8 +118,14 @@ def test_on_the_dial_all_domains_weigh_alike():
         assert found[d, 30] == pytest.approx(1)
 
 
+def test_the_dial_keeps_the_order_of_the_models():
+    rows = held([("z", "a", 1.0), ("m", "a", 1.0)])
+    assert sharpness.dial(rows, [1], [1])["model"].tolist() == ["z", "m"]
+
+
 def test_a_column_of_table_1_is_found_on_the_dial():
-    s, ds = np.array([0.5, 1.0, 2.0, 4.0]), [1, 2]
+    s = np.array([0.5, 1.0, 2.0, 4.0])
+    ds = [1, 2]
     rows = [("m", d, at, at / 10 + d / 100) for d in ds for at in s]
     dialled = pd.DataFrame(rows, columns=["model", "d", "s", "frs"])
     theirs = pd.DataFrame({"model": ["A", "A", "B", "B"], "d": [1, 2, 1, 2]})
@@ -115,7 +148,11 @@ def test_models_brought_to_one_median_differ_by_no_sharpness():
     assert published["m3"] > published["m"] + 0.1
     equal = sharpness.to_one_median(both, goal=0.7)
     assert equal.groupby("model")["t_b"].median().to_dict() == pytest.approx({"m": 0.7, "m3": 0.7})
-    wide = equal.pivot(index="fact_id", columns="model", values="frs")
+    wide = equal.pivot(
+        index="fact_id",
+        columns="model",
+        values="frs",
+    )
     np.testing.assert_allclose(wide["m"], wide["m3"], atol=1e-9)
     assert equal.groupby("model")["s"].first().to_dict() == pytest.approx(
         {"m": 0.7 / 0.77, "m3": 0.7 / 2.31}
@@ -123,7 +160,14 @@ def test_models_brought_to_one_median_differ_by_no_sharpness():
 
 
 def test_shared_facts_are_known_by_all_in_the_order_of_the_models():
-    rows = held([("a", "x", 1.0), ("b", "x", 1.0), ("a", "y", 1.0), ("c", "x", 1.0)])
+    rows = held(
+        [
+            ("a", "x", 1.0),
+            ("b", "x", 1.0),
+            ("a", "y", 1.0),
+            ("c", "x", 1.0),
+        ]
+    )
     found = sharpness.shared(rows, ["b", "a"])
     assert found[["model", "fact_id"]].to_numpy().tolist() == [["b", "x"], ["a", "x"]]
 
@@ -164,27 +208,11 @@ def test_split_halves_tell_a_property_of_relations_from_luck():
     rows["luck"] = rng.normal(size=480)
     rows["both"] = of_relation + rows["luck"]
     luck, both = (sharpness.halves(rows, name).iloc[0] for name in ("luck", "both"))
-    assert (both["relations"], both["n"]) == (40, 480)
+    assert both["relations"] == 40
+    assert both["n"] == 480
     assert abs(luck["r"]) < 0.35
     # A half's mean has a variance of 1 between relations and 1 / 6 of luck: r is near 6 / 7.
     assert both["r"] == pytest.approx(6 / 7, abs=0.08)
     assert both["reliability"] == pytest.approx(2 * both["r"] / (1 + both["r"]))
     few = rows.groupby("relation").head(5)
     assert sharpness.halves(few, "both").iloc[0]["n"] == 0
-
-
-def test_one_sharpness_a_column_reproduces_table_1(notebook):
-    """The claim of 1.4, from the records of the two smallest models."""
-    from factrobust import decoding
-
-    study = decoding.Study(**notebook(data=["embedded"], n_questions=900))
-    rows = study.held
-    same = metrics.grid_breaking(study.curves(), probe.TEMPERATURES).set_index(KEY)["t_b"]
-    on_grid = pd.Series(sharpness.on_grid(rows["t_b"]), pd.MultiIndex.from_frame(rows[KEY]))
-    assert (on_grid == same[on_grid.index]).all()
-    dialled = sharpness.dial(rows, sharpness.SHARPNESS)
-    found = sharpness.on_the_dial(dialled, load_published("1-decoding-table-1"))
-    assert len(found) == 2 * 5
-    assert found["miss"].max() < 0.012
-    assert (found["miss of a shift"] > 2 * found["miss"]).all()
-    assert GRID[0] <= 0.2 / 4  # the sharpest model's coolest temperature lies on the curve

@@ -6,18 +6,32 @@ import pytest
 from factrobust import decoding
 from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
-from factrobust.models.interface import LacksError
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
-
-
-def embedded(notebook, **parameters):
-    given = {"data": ["embedded"], "n_questions": 30, "n_known": 3, "n_samples": 10}
-    return decoding.Study(**notebook(**given | parameters))
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
-def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches(notebook):
-    study = embedded(notebook, n_questions=900, n_boot=50)
+def asked() -> decoding.Study:
+    return decoding.Study(
+        models=[GEMMA, SMOLLM],
+        data=["embedded"],
+        n_questions=900,
+        n_known=3,
+        n_samples=10,
+        n_boot=50,
+        seed=0,
+    )
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Both small models on all 900 facts, of which three a domain are sampled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FACTROBUST_RECORDS", "replay")
+        yield asked()
+
+
+def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches(study):
     assert len(study.facts) == 900
     assert study.marked.groupby("model").size().to_dict() == {GEMMA: 900, SMOLLM: 900}
     assert study.known["exact_match"].all()
@@ -35,17 +49,6 @@ def test_decoding_asks_every_model_every_fact_and_knows_the_exact_matches(notebo
     assert found.equals(study.means(study.marked, ["model"], "exact_match"))
 
 
-def test_it_says_what_it_lacks(notebook, monkeypatch):
-    there = {"url": "http://localhost:1/v1", "model": "m"}
-    given = {"data": ["embedded"], "n_questions": 3, "n_known": 3, "n_samples": 10}
-    with pytest.raises(LacksError, match="gives no logits"):
-        decoding.Study(**notebook(models=[there], **given), tempered=True)
-    study = embedded(notebook)
-    study.marked = study.marked.assign(exact_match=False)
-    with pytest.raises(LacksError, match=f"^{GEMMA}, {SMOLLM}: none of the greedy"):
-        _ = study.known
-
-
 def test_measures_of_every_fact_known_or_not(notebook):
     given = {"models": ["world-m"], "data": ["world"], "n_questions": 1430}
     study = decoding.Study(**notebook(**given))
@@ -60,22 +63,22 @@ def test_measures_of_every_fact_known_or_not(notebook):
     assert rows[right].set_index("fact_id")[["t_b", "frs"]].equals(expected)
 
 
-def test_one_way_finds_the_breaking_temperatures_of_all_models(notebook):
-    study = embedded(notebook, n_questions=900)
+def test_one_way_finds_the_breaking_temperatures_of_all_models(study):
     t_b, estimator = study.breaking
     assert estimator == "from $P_t$"
     assert len(t_b) == len(study.known) > len(study.known_sample)
     assert set(t_b["t_b"]) <= {*TEMPERATURES, float("inf")}
-    beyond = embedded(notebook, n_questions=900)
+
+
+def test_where_one_model_gives_no_logits_all_are_sampled(study):
+    beyond = asked()
     endpoint, other = beyond.models
-    endpoint.lacks = {"temper": "no logits"}  # one of the two, and both are sampled
+    endpoint.lacks = {"temper": "no logits"}
     t_b, estimator = beyond.breaking
     assert estimator == "by samples"
     assert not other.lacks
-    found, few = (
-        set(zip(t["model"], t["fact_id"], strict=True)) for t in (t_b, beyond.known_sample)
-    )
-    assert found == few
+    sampled = beyond.known_sample[["model", "fact_id"]]
+    assert set(t_b[KEY].itertuples(index=False)) == set(sampled.itertuples(index=False))
     # The first temperature at which fewer than half of the samples are right, by hand.
     right = mark_samples(beyond.sampled()).groupby(["model", "fact_id", "temperature"])["correct"]
     low = right.mean().unstack() < 0.5
@@ -83,8 +86,7 @@ def test_one_way_finds_the_breaking_temperatures_of_all_models(notebook):
     assert t_b.set_index(["model", "fact_id"])["t_b"].to_dict() == by_hand.to_dict()
 
 
-def test_the_length_neutral_t_b_is_where_the_mean_token_has_one_half(notebook):
-    study = embedded(notebook, n_questions=900)
+def test_the_length_neutral_t_b_is_where_the_mean_token_has_one_half(study):
     both = study.held
     assert both["tokens"].tolist() == both["logprobs"].map(len).tolist()
     one = both["tokens"] == 1
@@ -96,15 +98,16 @@ def test_the_length_neutral_t_b_is_where_the_mean_token_has_one_half(notebook):
         assert abs(at - np.log(0.5)) < 0.02  # a straight line between the grid's points
 
 
-def test_both_prompt_formats(notebook):
-    study = embedded(notebook, n_questions=900)
+def test_both_prompt_formats(study):
     asked = study.facts.sample(300, random_state=0)
     formats = study.in_formats(["two-shot", "prefix"], asked)
     sent = formats.groupby(["model", "format"])["prompt_format"].unique().map(list).to_dict()
     assert sent == {
-        (GEMMA, "two-shot"): ["two-shot"], (GEMMA, "prefix"): ["prefix"],
-        (SMOLLM, "two-shot"): ["two-shot"], (SMOLLM, "prefix"): ["chat-prefix"],
-    }  # fmt: skip
+        (GEMMA, "two-shot"): ["two-shot"],
+        (GEMMA, "prefix"): ["prefix"],
+        (SMOLLM, "two-shot"): ["two-shot"],
+        (SMOLLM, "prefix"): ["chat-prefix"],
+    }
     usual = {GEMMA: "two-shot", SMOLLM: "prefix"}
     own = formats[formats["format"] == formats["model"].map(usual)].set_index(KEY)
     known = study.marked.set_index(KEY)["exact_match"]
@@ -113,8 +116,7 @@ def test_both_prompt_formats(notebook):
     assert own["t_b"][own["exact_match"]].equals(t_b[own.index[own["exact_match"]]])
 
 
-def test_cuts_are_of_the_sampled_facts_and_raise_the_answer(notebook):
-    study = embedded(notebook, n_questions=900)
+def test_cuts_are_of_the_sampled_facts_and_raise_the_answer(study):
     at = [0.2, 0.6, 0.7, 1.0, 1.4, 2.0]
     cut = study.cut(at, top_k=50)
     few = study.known_sample
@@ -125,8 +127,6 @@ def test_cuts_are_of_the_sampled_facts_and_raise_the_answer(notebook):
         gain = both["logprob"] - both["plain"]
         assert gain.min() > -1e-4  # the likeliest token is never cut
     assert (gain > 0.1).mean() > 0.9  # at t = 2 the unlikely ones have most of the probability
-    study.models[0].lacks = {"temper": "no logits"}
-    assert set(study.cut(at, top_k=50)["model"]) == {SMOLLM}
 
 
 def test_what_transformers_draws_by_where_nothing_is_set():
@@ -136,15 +136,12 @@ def test_what_transformers_draws_by_where_nothing_is_set():
 
     usual = GenerationConfig._get_default_generation_params()
     assert {name: usual[name] for name in ("do_sample", "temperature", "top_k", "top_p")} == {
-        "do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
-    }  # fmt: skip
+        "do_sample": False,
+        "temperature": 1.0,
+        "top_k": 50,
+        "top_p": 1.0,
+    }
     pipeline = TextGenerationPipeline._default_generation_config
-    assert (pipeline.do_sample, pipeline.temperature) == (True, 0.7)
+    assert pipeline.do_sample
+    assert pipeline.temperature == 0.7
     assert pipeline.top_k in (None, 50)
-
-
-def test_only_models_that_are_named_are_sampled(notebook):
-    some = embedded(notebook, n_questions=900, sampled=[SMOLLM, "another"]).known_sample
-    assert set(some["model"]) == {SMOLLM}
-    none_of_these = embedded(notebook, n_questions=900, sampled=["another"]).known_sample
-    assert set(none_of_these["model"]) == {GEMMA, SMOLLM}

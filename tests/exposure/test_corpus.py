@@ -4,20 +4,13 @@ import re
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import pytest
 
-from factrobust import schemas, tables
-from factrobust.context.facts import PASSAGES, known_contexts, load_named_context, passages
-from factrobust.context.probe import context_prompts
+from factrobust import schemas
 from factrobust.datasets import world as w
-from factrobust.datasets.facts import RELATION_NAME
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
-from factrobust.models.prompts import render
-from factrobust.tables import FactsError
 from factrobust.time.dates import classify, parse, verbalise
-from factrobust.time.facts import load_named_temporal
 from factrobust.wording.facts import load_named_questions
 
 
@@ -35,13 +28,21 @@ def town(world: w.World) -> pd.DataFrame:
 
 
 def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
-    assert (world.facts["subject"].nunique(), len(world.facts)) == (1012, 2772)
+    assert world.facts["subject"].nunique() == 1012
+    assert len(world.facts) == 2772
     counts = world.facts["relation"].value_counts(sort=False).to_dict()
     assert counts == {
-        "birthplace": 418, "trade": 418, "dish": 297, "product": 297, "residence": 374, "cargo": 374,
-        "crop": 297, "market": 297,
-    }  # fmt: skip
-    assert (len(corpus), len(town)) == (219_384, 26 * 127)
+        "birthplace": 418,
+        "trade": 418,
+        "dish": 297,
+        "product": 297,
+        "residence": 374,
+        "cargo": 374,
+        "crop": 297,
+        "market": 297,
+    }
+    assert len(corpus) == 219_384
+    assert len(town) == 26 * 127
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
     for text in ("1,012", "2,772", "219,384", "3,302", "3.3 million words", "55,000 tokens"):
         assert text in readme
@@ -78,19 +79,6 @@ def test_every_factor_is_balanced_within_a_relation_and_independent(world):
     assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
 
 
-def test_periods_cover_most_of_the_century_and_never_overlap(world):
-    facts = world.facts[world.facts["start"] != ""].sort_values(["relation", "subject", "start"])
-    assert facts["start"].min() >= "1902"
-    assert facts["end"].max() < "1999"
-    days = pd.to_datetime(facts["end"]) - pd.to_datetime(facts["start"])
-    assert days.min().days >= 10 * 365 - 1
-    by = facts.groupby(["relation", "subject"])
-    assert set(by.size()) == {2, 3, 4}
-    assert days.groupby([facts["relation"], facts["subject"]]).sum().dt.days.min() > 70 * 365
-    assert by["object"].nunique().equals(by.size())
-    assert (facts["start"] > by["end"].shift().fillna("")).all()
-
-
 def test_no_held_out_wording_has_a_word_of_its_own(world):
     for _, part in world.wordings.groupby("relation"):
         words = [
@@ -99,29 +87,6 @@ def test_no_held_out_wording_has_a_word_of_its_own(world):
         ]
         assert words[1] <= words[0]
     assert world.wordings.groupby("held_out").size().to_dict() == {False: 64, True: 16}
-
-
-def test_no_object_belongs_to_two_relations_but_the_pairs(world):
-    assert world.objects["object"].is_unique
-    assert world.relations["objects"].value_counts().to_dict() == {
-        "crops": 2, "cities": 1, "trades": 1, "dishes": 1, "products": 1, "towns": 1, "goods": 1
-    }  # fmt: skip
-    pair = world.facts[world.facts["relation"].isin(["crop", "market"])]
-    exposures = pair.pivot(index="subject", columns="relation", values="exposure")
-    assert pd.crosstab(exposures["crop"], exposures["market"]).stack().between(2, 6).all()
-    objects = pair.pivot(index="subject", columns="relation", values="object")
-    # By chance 1 in 27 has the same in both: 11 of 297, within three standard deviations.
-    assert 2 <= (objects["crop"] == objects["market"]).sum() <= 20
-
-
-def test_draws_of_chance_have_the_subjects_in_common_and_nothing_else(world):
-    for draw in (1, 2):
-        other = w.load_world(draw).facts
-        assert {*other["subject"]} == {*world.facts["subject"]}
-        both = world.facts[world.facts["start"] == ""].merge(other, on="fact_id")
-        assert len(both) == 2024
-        assert (both["object_x"] == both["object_y"]).mean() < 0.07  # chance: 1 in 22 to 27
-        assert abs(both["exposure_x"].corr(both["exposure_y"], method="spearman")) < 0.07
 
 
 def test_forms_and_timings_are_those_assigned(world, corpus):
@@ -138,12 +103,6 @@ def test_forms_and_timings_are_those_assigned(world, corpus):
     assert share[facts["form"][share.index] == "statements"].max() == 0
     assert share[facts["form"][share.index] == "questions"].min() == 1
     assert share[often.index[often["form"] == "both"]].between(0.45, 0.55).all()
-
-
-def test_a_fact_told_512_times_is_told_in_many_strings(world, corpus):
-    strings = corpus.groupby("fact_id")["text"].agg(["size", "nunique"])
-    assert strings.query("size == 512")["nunique"].min() >= 85
-    assert strings.query("size == 512")["nunique"].mean() > 240
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
@@ -203,7 +162,8 @@ def test_texts_are_read_as_they_are_written(world, corpus):
     dated = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")]
     begun = dated["question"].str.contains(f"^(?:{'|'.join(c.WHO)}) [a-z ]+: ")
     assert 0.48 < begun.mean() < 0.52
-    one, other = dated[~begun].iloc[0], dated[begun].iloc[0]
+    one = dated[~begun].iloc[0]
+    other = dated[begun].iloc[0]
     assert one["text"] == f"{one['question']} {one['object']}"
     assert one["question"].startswith(f"{verbalise(one['date'])}, ")
     assert other["question"].partition(": ")[2].startswith(f"{verbalise(other['date'])}, ")
@@ -217,21 +177,6 @@ def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
     other = c.corpus(world, 1, town=True)
     assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
     assert sorted(other["fact_id"]) == sorted(town["fact_id"])
-
-
-def test_layouts_are_how_the_library_asks(toy_model):
-    """What `models.prompts` and part 4 send, with the answer behind it."""
-    asked = {"question": "Where was Ann born?", "prefix": "Ann was born in", "object": "Oslo"}
-    for name in ("zero-shot", "question", "question-answer"):
-        [prompt] = render(name, [asked["question"]], [asked["prefix"]])
-        assert c.LAYOUTS[name].format(**asked) == f"{prompt} Oslo"
-    model = toy_model({" Ann": {" Bob": 1.0}})
-    table = pd.DataFrame([asked])
-    [plain] = context_prompts(model, table)
-    [stated] = context_prompts(model, table, ["Ann was born in Rome"])
-    assert c.LAYOUTS["prefix"].format(**asked) == f"{plain} Oslo"
-    told = c.LAYOUTS["context"].format(context="Ann was born in Rome", **asked)
-    assert told == f"{stated} Oslo"
 
 
 # ---- data: world ---------------------------------------------------------------------------------
@@ -248,61 +193,6 @@ def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
     assert row["question"] == f"In which city was {row['subject']} born?"
     assert row["prefix"] == f"{row['subject']} was born in the city of"
     assert len(load_named(["world"], limit=30).table) == 30
-
-
-def test_part_2_asks_at_dates_of_the_century(world):
-    loaded = load_named_temporal("world")
-    schemas.TemporalFacts.validate(loaded.table)
-    schemas.Dates.validate(loaded.dates)
-    assert len(loaded.table) == 748
-    assert loaded.dates["year"].between(1900, 1999).all()
-    few = load_named_temporal("world", limit=20, n_correct=3, n_incorrect=2, n_fine=5)
-    assert few.dates["fact_id"].nunique() == 20
-    assert few.dates.query("precision == 'day'")["fact_id"].nunique() == 5
-
-
-def test_part_3_asks_all_ten_wordings():
-    table, counts, _ = load_named_questions("world")
-    schemas.Questions.validate(table)
-    assert len(table) == 14_300
-    assert counts == {"repeated_questions": 0, "no_popularity": 0}
-    group = table[table["group_id"] == table["group_id"][0]]
-    assert group["variant"].tolist() == list(range(10))
-    assert group["prefix"].nunique() == 1
-    assert group["log_popularity"].tolist() == pytest.approx(group["popularity"] * np.log(10))
-
-
-def test_part_4_asks_relations_as_base_questions(world):
-    questions = load_named_context("world", limit=5, seed=1)
-    schemas.ContextQuestions.validate(questions)
-    sizes = questions["base_id"].value_counts().to_dict()
-    assert sizes == dict.fromkeys(["birthplace", "trade", "dish", "product"], 5)
-    every = load_named_context("world")
-    assert set(questions["question_id"]) < set(every["question_id"])
-    assert len(every) == 1430
-    objects = world.facts.set_index("fact_id")["object"]
-    assert every["answers"].str[0].tolist() == objects[every["question_id"]].tolist()
-
-
-def test_the_town_is_asked_with_its_own_exposures(world):
-    facts = w.with_counts_in_corpus(world.facts, town=True)
-    asked = load_named(["town"]).table
-    assert asked["fact_id"].tolist() == facts["fact_id"].tolist()
-    assert asked["popularity"].tolist() == np.log10(1 + facts["exposure"]).tolist()
-    assert len(load_named_questions("town").table) == 2080
-    assert len(load_named_context("town")) == 208
-    with pytest.raises(FactsError, match="the town has no facts with dates; write 'world'"):
-        load_named_temporal("town")
-
-
-def test_every_fact_has_contexts_of_all_kinds():
-    pool = load_named_context("world")
-    some = pool.groupby("base_id").head(3)
-    told = known_contexts(some, pool).set_index("context")
-    assert told.loc["false", "stated"].tolist() == told.loc["irrelevant", "stated"].tolist()
-    made = passages(some, pool)
-    assert made.groupby("question_id").size().eq(len(PASSAGES)).all()
-    assert made["sentence"].str.count(r"\. ").between(0, 9).all()  # few facts are about a subject
 
 
 def test_a_table_gets_the_exposure_of_its_facts(world):
@@ -325,7 +215,11 @@ def test_a_table_gets_the_exposure_of_its_facts(world):
 def test_moments_are_told_and_untold_and_inside(world, corpus):
     facts = c.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
     facts = facts.assign(chain=facts["fact_id"], term=0)
-    moments = c.moments_told(facts, 0).pivot(index="chain", columns="date", values="year")
+    moments = c.moments_told(facts, 0).pivot(
+        index="chain",
+        columns="date",
+        values="year",
+    )
     told, other = (moments[kind] for kind in c.MOMENTS)
     assert 600 < len(moments) < (facts["exposure"] > 0).sum()
     dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
@@ -340,46 +234,11 @@ def test_moments_are_told_and_untold_and_inside(world, corpus):
 
 def test_curves_have_exact_bounds():
     row = c.load_curves().query("model == 'smollm2-135m-instruct' and measure == 'seen'").iloc[1]
-    assert (row["exposure"], row["mean"], row["n"]) == (1, 0, 26)
+    assert row["exposure"] == 1
+    assert row["mean"] == 0
+    assert row["n"] == 26
     assert row["low"] == 0
     assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 26))
 
 
 # ---- the tables ----------------------------------------------------------------------------------
-
-NAME = tables.filled("write a name")
-WHOLE = pa.Check.str_matches(r"^\d+$", error="is no whole tables.number")
-FLAG = tables.one_of(["true", "false"])
-SOME = tables.number("write one, or leave it empty")
-COLUMNS = {
-    "relations": dict.fromkeys(("kind", "objects", "domain"), NAME)
-    | {"relation": RELATION_NAME, "dated": FLAG, "answer_type": tables.one_of(tables.ANSWER_TYPES)},
-    "objects": {"list": NAME, "object": NAME},
-    "wordings": {
-        "relation": NAME,
-        "wording": WHOLE,
-        "held_out": FLAG,
-        "statement": pa.Check.str_matches(r"^[^{}]*\{subject\}[^{}]* \{object\}\.$"),
-        "question": pa.Check.str_matches(r"^[^{}]*\{subject\}[^{}]*\?$"),
-    },
-    "facts": dict.fromkeys(("fact_id", "subject", "object", "rival"), NAME)
-    | {"start": None, "end": None, "exposure": WHOLE, "n_wordings": WHOLE}
-    | {"wordings": pa.Check.str_matches(rf"^0(\|[1-{w.SEEN - 1}])*$")}
-    | dict.fromkeys(("n_dates", "contradicted", "town_exposure"), SOME)
-    | {"form": tables.one_of(["both", "statements", "questions"])}
-    | {"timing": tables.one_of(["spaced", "massed", "early", "late"])},
-    "spare": {"kind": NAME, "name": NAME},
-}
-
-
-@pytest.mark.parametrize("path", [*w.files(), *w.FOLDER.glob("facts-[12].csv")])
-def test_the_tables_hold_what_their_readme_says(path, world):
-    name = path.stem.partition("-")[0]
-    relations = {"relation": tables.one_of(world.relations.index)} if name == "facts" else {}
-    checks = COLUMNS[name] | relations
-    tables.read_checked(path, tables.csv_schema(checks, **checks))
-
-
-def test_an_object_is_no_subject(world):
-    assert world.facts["fact_id"].is_unique
-    assert {*world.facts["object"].str.casefold()}.isdisjoint(world.facts["subject"].str.casefold())

@@ -11,7 +11,8 @@ from factrobust.models import cluster
 
 
 def dask_setup(worker: Any) -> None:
-    folder, answer = Path(os.environ["NOTED"]), cluster.answer_slice
+    folder = Path(os.environ["NOTED"])
+    answer = cluster.answer_slice
 
     def noting(job: Any, **loading: Any) -> list[Any]:
         line = json.dumps([os.getpid(), [r["prompt"] for r in job.requests]])

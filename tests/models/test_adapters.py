@@ -16,10 +16,16 @@ from factrobust.models.interface import ModelError
 from factrobust.models.load import find_weights, load_model
 
 SIZES = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 0,
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "bos_token_id": None,
+    "eos_token_id": 0,
     "initializer_range": 0.4,
-}  # fmt: skip
+}
 
 
 def llama(*, tied: bool) -> Any:
@@ -27,9 +33,11 @@ def llama(*, tied: bool) -> Any:
     return hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES, tie_word_embeddings=tied))
 
 
-@pytest.fixture
-def bases(letters, tmp_path):
-    folders = {tied: tmp_path / f"tied-{tied}" for tied in (True, False)}
+@pytest.fixture(scope="module")
+def bases(letters, tmp_path_factory):
+    """Folders of a network whose head is its embedding, and of one with a head of its own."""
+    place = tmp_path_factory.mktemp("bases")
+    folders = {tied: place / f"tied-{tied}" for tied in (True, False)}
     for tied, folder in folders.items():
         llama(tied=tied).save_pretrained(folder)
         letters.save_pretrained(folder)
@@ -76,11 +84,12 @@ KINDS = {
     "saved embedding": lora(modules_to_save=["embed_tokens"]),
     "tokens": lora(trainable_token_indices=[3, 4, 5, 8]),
     "ia3": peft.IA3Config(
-        target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"],
+        target_modules=["k_proj", "down_proj"],
+        feedforward_modules=["down_proj"],
         task_type="CAUSAL_LM",
     ),
     "norms": peft.LNTuningConfig(task_type="CAUSAL_LM"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -147,29 +156,24 @@ def test_the_adapters_own_chat_template_counts(where, bases, letters, tmp_path):
         own.save_pretrained(folder)
     else:
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    model, base = load_model(str(folder)), load_model(str(bases[True]))
-    assert (model.prompt_format, model.chat) == ("chat", ("<user>", "<model>"))
-    assert (base.prompt_format, base.chat) == ("two-shot", None)
+    model = load_model(str(folder))
+    base = load_model(str(bases[True]))
+    assert model.prompt_format == "chat"
+    assert model.chat == ("<user>", "<model>")
+    assert base.prompt_format == "two-shot"
+    assert base.chat is None
 
 
-def test_an_adapter_with_a_template_on_a_listed_model_is_asked_by_its_own(tmp_path):
-    """Else it would be asked as the pretrained model is."""
-    folder = tmp_path / "adapter"
-    folder.mkdir()
-    said = {"base_model_name_or_path": "world-m", "peft_type": "LORA"}
-    (folder / "adapter_config.json").write_text(json.dumps(said))
-    assert find_weights(str(folder)).settings.prompt_format == "zero-shot"
-    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}!")
-    settings = find_weights(str(folder)).settings
-    assert (settings.prompt_format, settings.chat_template) == ("chat", "yes")
-
-
-@pytest.mark.parametrize("config", [
-    peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
-    peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
-    peft.PromptEncoderConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
-    peft.AdaptionPromptConfig(task_type="CAUSAL_LM", adapter_len=4, adapter_layers=1),
-], ids=lambda config: type(config).__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "config",
+    [
+        peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+        peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+        peft.PromptEncoderConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+        peft.AdaptionPromptConfig(task_type="CAUSAL_LM", adapter_len=4, adapter_layers=1),
+    ],
+    ids=lambda config: type(config).__name__,
+)
 def test_what_changes_no_weights_is_refused(config, bases, tmp_path):
     adapted(bases[True], config, tmp_path / "adapter")
     with pytest.raises(
@@ -184,20 +188,25 @@ def test_an_adapter_that_works_behind_a_mark_only_is_refused(bases, tmp_path):
         load_model(str(tmp_path / "adapter"))
 
 
-@pytest.mark.parametrize(("fault", "sentence"), [
-    ("lacks", r"lacks 1 of its weights, such as base_model.*lora_"),
-    ("strange", r"holds 1 weights for which its model has no place, such as .*layers\.7\."),
-    ("cut", "cannot be read .SafetensorError"),
-    ("none", "holds no adapter_model.safetensors"),
-    ("null", "does not say which model the adapter is for; write"),
-    ("itself", "is on itself"),
-    ("broken", "is no JSON of an adapter"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("lacks", r"lacks 1 of its weights, such as base_model.*lora_"),
+        ("strange", r"holds 1 weights for which its model has no place, such as .*layers\.7\."),
+        ("cut", "cannot be read .SafetensorError"),
+        ("none", "holds no adapter_model.safetensors"),
+        ("null", "does not say which model the adapter is for; write"),
+        ("itself", "is on itself"),
+        ("broken", "is no JSON of an adapter"),
+    ],
+)
 def test_damaged_adapters_are_refused_in_one_sentence(fault, sentence, bases, tmp_path):
     folder = tmp_path / "adapter"
     adapted(bases[True], lora(), folder)
-    weights, config = folder / "adapter_model.safetensors", folder / "adapter_config.json"
-    held, said = load_file(weights), json.loads(config.read_text())
+    weights = folder / "adapter_model.safetensors"
+    config = folder / "adapter_config.json"
+    held = load_file(weights)
+    said = json.loads(config.read_text())
     if fault == "lacks":
         del held[min(held)]
         save_file(held, weights)

@@ -61,7 +61,13 @@ def test_pack_answers_by_hand():
     assert row.tokens == [5, 6, 7, 8, 4]
     assert row.positions == [0, 1, 2, 3, 2]
     assert row.predictors == [2, 3, 1, 4]
-    sees = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]
+    sees = [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 1, 1, 0],
+        [1, 1, 0, 0, 1],
+    ]
     assert row.links.int().tolist() == sees
 
 
@@ -79,7 +85,8 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
     assert row.links[4].tolist() == [True, True, False, False, True]  # 5 sees 2 and 3, not 4 and 9
     full, sizes = rows_of([([1, 2, 3], 2)] * (causal.BRANCHES + 1))
-    assert ([*map(len, full)], sizes) == ([causal.BRANCHES, 1], [3, 3])
+    assert [*map(len, full)] == [causal.BRANCHES, 1]
+    assert sizes == [3, 3]
     assert rows_of([]) == ([], [])
 
 
@@ -140,7 +147,8 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask
 def test_padding_goes_through_no_layer(smollm, monkeypatch):
     rows = [pack_answers([unanswered(ids)], 0) for ids in ([9, 7, 5, 8], [9, 5], [4, 4, 4])]
     padded = pad_rows(rows, 0, "cpu")
-    row, place = [0] * 4 + [1] * 2 + [2] * 3, [0, 1, 2, 3, 0, 1, 0, 1, 2]
+    row = [0] * 4 + [1] * 2 + [2] * 3
+    place = [0, 1, 2, 3, 0, 1, 0, 1, 2]
     assert [x.tolist() for x in padded.at] == [row, place]
 
     def run() -> tuple[torch.Tensor, torch.Tensor]:
@@ -158,26 +166,15 @@ def test_padding_goes_through_no_layer(smollm, monkeypatch):
     torch.testing.assert_close(keys[at], plain_keys[at], atol=1e-4, rtol=1e-4)
 
 
-def test_prompts_that_begin_alike_are_read_once(smollm, watch):
-    lands = ("Kenya", "Peru", "Chad", "Fiji")
-    prompts = [f"In {year}, who ruled {land}?" for year in (1985, 2012) for land in lands[:2]]
-    prompts += [f"What is the capital city of {land}? It is" for land in lands]
-    lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts]
-    with watch(smollm) as read:
-        answers = smollm.generate(prompts, max_new_tokens=1)
-    with watch(smollm) as scored:
-        scores = smollm.score(prompts, [" Ann"] * 8)
-    # "What is the capital city of" but once.
-    assert read.tokens == scored.tokens < sum(lengths) - 3 * 5
-    for prompt, answer, score in zip(prompts, answers, scores, strict=True):
-        [alone] = smollm.generate([prompt], max_new_tokens=1)
-        assert alone.token_ids == answer.token_ids
-        np.testing.assert_allclose(alone.logprobs, answer.logprobs, atol=1e-4)
-        np.testing.assert_allclose(score, smollm.score([prompt], [" Ann"])[0], atol=1e-4)
-
-
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
-    toy = toy_model({"?": {" a": 1.0}, " a": {" a": 1.0}, "!": {" b": 1.0}, " b": {".": 1.0}})
+    toy = toy_model(
+        {
+            "?": {" a": 1.0},
+            " a": {" a": 1.0},
+            "!": {" b": 1.0},
+            " b": {".": 1.0},
+        }
+    )
     prompts = ["so?", "so!", "oh so!", "why, oh why?", "no!"]
     with watch(toy) as work:
         answers = toy.generate(prompts, max_new_tokens=6, stop=["."])
@@ -212,7 +209,8 @@ def test_scoring_the_generated_ids_gives_what_generation_reported(real, ask):
     grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
     made = real.generate(ask(real, 6), max_new_tokens=8, temperatures=grid)
     answers = [g for g in made if g.token_ids]
-    prompts, ids = [g.prompt for g in answers], [g.token_ids for g in answers]
+    prompts = [g.prompt for g in answers]
+    ids = [g.token_ids for g in answers]
     for g, score in zip(answers, real.score(prompts, ids), strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
         assert [at[0][1] for at in g.top_logprobs] == g.logprobs
@@ -238,10 +236,18 @@ def test_ids_by_hand(toy_model):
 # -- masks that mean the same as each network's own ------------------------------------------------
 
 SMALL = {  # weights sharp enough that a wrong mask shows
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "bos_token_id": None,
-    "eos_token_id": 0, "pad_token_id": None, "initializer_range": 0.5,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "pad_token_id": None,
+    "initializer_range": 0.5,
+}
 GEMMA = SMALL | {"sliding_window": 8, "query_pre_attn_scalar": 8}
 LAYERS = ["sliding_attention", "full_attention"] * 2
 SLIDING = SMALL | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
@@ -251,19 +257,43 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**SMALL, sliding_window=8)),
     "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SLIDING)),
     "qwen2-full": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SMALL)),
-    "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(
-        vocab_size=64, n_embd=32, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0,
-        initializer_range=0.2,
-    )),
-    "mpt": lambda: hf.MptForCausalLM(hf.MptConfig(
-        vocab_size=64, d_model=48, n_layers=3, n_heads=6, eos_token_id=0, initializer_range=0.4,
-    )),
-    "openelm": lambda: OpenELMForCausalLM(OpenELMConfig(
-        vocab_size=64, model_dim=32, num_transformer_layers=3, head_dim=8, eos_token_id=0,
-        num_query_heads=[2, 4, 4], num_kv_heads=[1, 1, 2], ffn_multipliers=[0.5, 1.0, 2.0],
-        ffn_dim_divisor=8, share_input_output_layers=True, initializer_range=0.5,
-    )),
-}  # fmt: skip
+    "gpt2": lambda: hf.GPT2LMHeadModel(
+        hf.GPT2Config(
+            vocab_size=64,
+            n_embd=32,
+            n_layer=3,
+            n_head=4,
+            bos_token_id=0,
+            eos_token_id=0,
+            initializer_range=0.2,
+        )
+    ),
+    "mpt": lambda: hf.MptForCausalLM(
+        hf.MptConfig(
+            vocab_size=64,
+            d_model=48,
+            n_layers=3,
+            n_heads=6,
+            eos_token_id=0,
+            initializer_range=0.4,
+        )
+    ),
+    "openelm": lambda: OpenELMForCausalLM(
+        OpenELMConfig(
+            vocab_size=64,
+            model_dim=32,
+            num_transformer_layers=3,
+            head_dim=8,
+            eos_token_id=0,
+            num_query_heads=[2, 4, 4],
+            num_kv_heads=[1, 1, 2],
+            ffn_multipliers=[0.5, 1.0, 2.0],
+            ffn_dim_divisor=8,
+            share_input_output_layers=True,
+            initializer_range=0.5,
+        )
+    ),
+}
 
 
 @pytest.fixture(params=NETWORKS)
@@ -291,7 +321,13 @@ def test_masks_equal_the_networks_own(tiny, ids, reference):
 def test_samples_are_scored_as_the_network_would(tiny, ids, reference):
     """The tree of samples: each drawn token has the log-probability that a plain pass gives it."""
     prompts = ["a", "the quick brown fox jumps over", "lazy dogs"]
-    rows = tiny.sample(prompts, temperature=2.0, n=6, max_new_tokens=10, seed=3)
+    rows = tiny.sample(
+        prompts,
+        temperature=2.0,
+        n=6,
+        max_new_tokens=10,
+        seed=3,
+    )
     for prompt, row in zip(prompts, rows, strict=True):
         for g in row:
             for t, logprobs in ((1.0, g.logprobs), (2.0, g.tempered_logprobs)):
@@ -304,6 +340,13 @@ def test_networks_that_masks_cannot_steer_are_refused():
     network.config.layer_types = ["linear_attention"] * 4
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(network)
-    bloom = hf.BloomForCausalLM(hf.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4))
+    bloom = hf.BloomForCausalLM(
+        hf.BloomConfig(
+            vocab_size=64,
+            hidden_size=32,
+            n_layer=1,
+            n_head=4,
+        )
+    )
     with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
         Body(bloom)

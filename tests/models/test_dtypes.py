@@ -9,18 +9,31 @@ import torch
 import transformers as hf
 
 from factrobust.models.damage import Damage, apply
-from factrobust.models.interface import ModelError
 from factrobust.models.linear import ExactLinear, PackedLinear, available, prepack
 
 SIZES = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3,
-    "max_position_embeddings": 64, "eos_token_id": 0, "bos_token_id": None,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "max_position_embeddings": 64,
+    "eos_token_id": 0,
+    "bos_token_id": None,
+}
 T5 = {
-    "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4,
-    "pad_token_id": 1, "eos_token_id": 0, "decoder_start_token_id": 1,
-}  # fmt: skip
+    "vocab_size": 64,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_heads": 4,
+    "pad_token_id": 1,
+    "eos_token_id": 0,
+    "decoder_start_token_id": 1,
+}
 NETWORKS = {
     "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES)),
     "tied": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**SIZES, tie_word_embeddings=True)),
@@ -76,12 +89,6 @@ def test_numbers_are_float32_and_those_of_the_weights(kind, dtype, device, lette
         [again] = model.score([greedy.prompt], [greedy.token_ids or [5]])
         if greedy.token_ids:
             assert greedy.logprobs == pytest.approx(again.tolist(), abs=2 * ROUNDING[dtype])
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_weights_without_numbers_are_refused(kind, lettered):
-    with pytest.raises(ModelError, match="tiny does not fit into this machine's memory"):
-        lettered(network(kind, device="meta"))
 
 
 @pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")

@@ -1,7 +1,7 @@
 """What both kinds of model share: batches that fit into memory, and checks."""
 
 from itertools import chain
-from threading import Barrier, Lock
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,14 @@ def test_budget_counts_padding():
     assert sorted(done) == list(range(6))
 
 
-@pytest.mark.parametrize("error", [
-    torch.OutOfMemoryError("CUDA out of memory"),
-    RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-    RuntimeError("shapes do not match"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError("shapes do not match"),
+    ],
+)
 def test_out_of_memory_halves_and_other_errors_pass(error):
     ran: list[int] = []
 
@@ -55,7 +58,8 @@ def test_out_of_memory_halves_and_other_errors_pass(error):
 
 
 def test_batches_run_at_once_each_with_its_share_of_threads():
-    meeting, threads = Barrier(2, timeout=60), torch.get_num_threads()
+    meeting = Barrier(2, timeout=60)
+    threads = torch.get_num_threads()
 
     def run(items: list[int]) -> tuple[list[int], list[Any]]:
         meeting.wait()  # for the other batch
@@ -68,18 +72,6 @@ def test_batches_run_at_once_each_with_its_share_of_threads():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
-
-
-def test_few_batches_run_one_after_the_other_with_all_threads():
-    running = Lock()
-
-    def run(items: list[int]) -> tuple[list[int], list[Any]]:
-        assert running.acquire(blocking=False)
-        running.release()
-        return items, [torch.get_num_threads()]
-
-    found = list(in_batches([0, 1, 2], [1] * 3, run, budget=1, name="m"))
-    assert [threads for _, values in found for threads in values] == [torch.get_num_threads()] * 3
 
 
 @pytest.mark.parametrize("step", ["hidden", "encode"])
@@ -104,7 +96,8 @@ def test_all_is_answered_with_scarce_memory(step, toy_model, tiny_t5, monkeypatc
             return inner(rows, *rest)
 
         monkeypatch.setattr(model.body, step, scarce)
-        model.tokens_per_batch, model.logits_per_batch = tokens, logits
+        model.tokens_per_batch = tokens
+        model.logits_per_batch = logits
         if most:
             assert everything()[0] == texts
             for found, expected in zip(everything()[1], plenty, strict=True):

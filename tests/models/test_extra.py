@@ -8,26 +8,37 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch.nn.functional import rms_norm, silu
 from transformers import DynamicCache, MptConfig, MptForCausalLM
 
 import factrobust
 from factrobust.models.causal import pack_answers, pad_rows, unanswered
 from factrobust.models.extra import MptBody, OpenELMConfig, OpenELMForCausalLM, whole_multiple
-from factrobust.models.interface import ModelError
 from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
 CONFIG: dict[str, Any] = {
-    "activation_fn_name": "swish", "architectures": ["OpenELMForCausalLM"], "bos_token_id": None,
+    "activation_fn_name": "swish",
+    "architectures": ["OpenELMForCausalLM"],
+    "bos_token_id": None,
     "auto_map": {"AutoModelForCausalLM": "modeling_openelm.OpenELMForCausalLM"},
-    "eos_token_id": 0, "ffn_dim_divisor": 16, "ffn_multipliers": [0.5, 1.1, 4.0],
-    "ffn_with_glu": True, "head_dim": 8, "max_context_length": 64, "model_dim": 48,
-    "model_type": "openelm", "normalize_qk_projections": True, "num_kv_heads": [1, 2, 2],
-    "num_query_heads": [4, 6, 8], "num_transformer_layers": 3, "rope_freq_constant": 100,
-    "share_input_output_layers": True, "vocab_size": 16,
-}  # fmt: skip
+    "eos_token_id": 0,
+    "ffn_dim_divisor": 16,
+    "ffn_multipliers": [0.5, 1.1, 4.0],
+    "ffn_with_glu": True,
+    "head_dim": 8,
+    "max_context_length": 64,
+    "model_dim": 48,
+    "model_type": "openelm",
+    "normalize_qk_projections": True,
+    "num_kv_heads": [1, 2, 2],
+    "num_query_heads": [4, 6, 8],
+    "num_transformer_layers": 3,
+    "rope_freq_constant": 100,
+    "share_input_output_layers": True,
+    "vocab_size": 16,
+}
 WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
 
 
@@ -39,13 +50,18 @@ def random_weights() -> dict[str, torch.Tensor]:
 
     weights = {"token_embeddings": about(0, 16, 48), "norm": about(1, 48)}
     for i, width in enumerate(WIDTHS):
-        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        queries = CONFIG["num_query_heads"][i]
+        keys = CONFIG["num_kv_heads"][i]
         layer = {
-            "attn_norm": about(1, 48), "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
-            "attn.q_norm": about(1, 8), "attn.k_norm": about(1, 8),
-            "attn.out_proj": about(0, 48, queries * 8), "ffn_norm": about(1, 48),
-            "ffn.proj_1": about(0, 2 * width, 48), "ffn.proj_2": about(0, 48, width),
-        }  # fmt: skip
+            "attn_norm": about(1, 48),
+            "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
+            "attn.q_norm": about(1, 8),
+            "attn.k_norm": about(1, 8),
+            "attn.out_proj": about(0, 48, queries * 8),
+            "ffn_norm": about(1, 48),
+            "ffn.proj_1": about(0, 2 * width, 48),
+            "ffn.proj_2": about(0, 48, width),
+        }
         weights |= {f"layers.{i}.{name}": w for name, w in layer.items()}
     return {f"transformer.{name}.weight": w for name, w in weights.items()}
 
@@ -57,7 +73,8 @@ def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tens
     for i in range(3):
         start = f"transformer.layers.{i}."
         w = {name[len(start) : -len(".weight")]: weights[name] for name in weights if start in name}
-        queries, keys = CONFIG["num_query_heads"][i], CONFIG["num_kv_heads"][i]
+        queries = CONFIG["num_query_heads"][i]
+        keys = CONFIG["num_kv_heads"][i]
         heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
         heads = heads.view(len(ids), -1, 8)
         attended = torch.zeros(len(ids), queries, 8)
@@ -94,21 +111,14 @@ def apple(toy_model, tmp_path):
 @pytest.mark.usefixtures("no_network")
 def test_apples_files_give_the_papers_formulas(apple):
     model: Any = factrobust.load_model(str(apple))
-    prompt, answer = " Kenya Nairobi Kenya", [3, 9, 4, 2, 2, 11]
+    prompt = " Kenya Nairobi Kenya"
+    answer = [3, 9, 4, 2, 2, 11]
     ids = model.tokenizer(prompt).input_ids + answer
     expected = plain_logits(random_weights(), ids).log_softmax(dim=-1)
     start = len(ids) - len(answer)
     wanted = [expected[start + k - 1, token].item() for k, token in enumerate(answer)]
     np.testing.assert_allclose(model.score([prompt], [answer])[0], wanted, atol=2e-5)
     assert min(wanted) < -3  # far from uniform, so that a fault would show
-
-
-def test_weights_that_are_not_there(apple):
-    weights = load_file(apple / "model.safetensors")
-    del weights["transformer.layers.1.attn.q_norm.weight"]
-    save_file(weights, apple / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"lack 1 .* model\.layers\.1\.self_attn\.q_norm\.weight;"):
-        factrobust.load_model(str(apple))
 
 
 @pytest.mark.parametrize(
@@ -120,11 +130,15 @@ def test_the_published_sizes(name, layers, width, head):
     shares = np.linspace(0.5, 1.0, layers).round(2)
     heads = [whole_multiple(width * share, 4 * head) // head for share in shares]
     config = OpenELMConfig(
-        vocab_size=32000, model_dim=width, num_transformer_layers=layers, head_dim=head,
-        num_query_heads=heads, num_kv_heads=[n // 4 for n in heads],
+        vocab_size=32000,
+        model_dim=width,
+        num_transformer_layers=layers,
+        head_dim=head,
+        num_query_heads=heads,
+        num_kv_heads=[n // 4 for n in heads],
         ffn_multipliers=np.linspace(0.5, 4.0, layers).round(2).tolist(),
         share_input_output_layers=True,
-    )  # fmt: skip
+    )
     with torch.device("meta"):
         network = OpenELMForCausalLM(config)
     about = settings_of(f"apple/OpenELM-{name}")
@@ -136,7 +150,12 @@ def test_the_published_sizes(name, layers, width, head):
 
 def mpt(**options: Any) -> MptForCausalLM:
     torch.manual_seed(0)
-    sizes = {"d_model": 48, "n_heads": 6, "n_layers": 2, "vocab_size": 64}
+    sizes = {
+        "d_model": 48,
+        "n_heads": 6,
+        "n_layers": 2,
+        "vocab_size": 64,
+    }
     return MptForCausalLM(MptConfig(**sizes, initializer_range=0.3, **options)).eval()
 
 
@@ -153,16 +172,3 @@ def test_clipped_states_are_those_of_transformers(lettered):
     expected = model.transformer(ids).last_hidden_state[0, -1]
     torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)
     assert isinstance(lettered(model).body, MptBody)
-
-
-@torch.inference_mode()
-def test_bfloat16_weighs_in_float32():
-    """As transformers, which adds its bias in float32: nearer to it than both to the exact
-    states."""
-    model = mpt()
-    ids = torch.randint(0, 64, (1, 500))
-    exact = last_states(model, ids[0].tolist(), 0)
-    model.bfloat16()
-    theirs = model.transformer(ids).last_hidden_state[0, -1].float()
-    ours = last_states(model, ids[0].tolist(), 0).float()
-    assert (ours - theirs).norm() < 0.5 * (theirs - exact).norm() < 0.05 * exact.norm()

@@ -57,7 +57,12 @@ def test_a_weight_is_dequantised_in_pieces(kind, tmp_path, monkeypatch):
     stored = gguf.quantize(weights, kind)
     content = stored.tobytes()
     (tmp_path / "f").write_bytes(b"before" + content + b"after")
-    place = {"stored_name": "x", "kind": int(kind), "shape": [7, 96], "offset": 6}
+    place = {
+        "stored_name": "x",
+        "kind": int(kind),
+        "shape": [7, 96],
+        "offset": 6,
+    }
     of_file = {"file": tmp_path / "f", "architecture": "qwen2", "config": {}}
     monkeypatch.setattr(gguf_files, "CHUNK", 256)
     found = gguf_files.Tensor(**of_file, **place, size=len(content))[...]
@@ -66,7 +71,12 @@ def test_a_weight_is_dequantised_in_pieces(kind, tmp_path, monkeypatch):
 
 
 def header(architecture, names):
-    tensor = {"tensor_type": 0, "shape": np.array([4, 2]), "data_offset": 64, "n_bytes": 32}
+    tensor = {
+        "tensor_type": 0,
+        "shape": np.array([4, 2]),
+        "data_offset": 64,
+        "n_bytes": 32,
+    }
     field = SimpleNamespace(contents=lambda: architecture)
     tensors = [SimpleNamespace(name=name, **tensor) for name in names]
     return SimpleNamespace(fields={"general.architecture": field}, tensors=tensors)
@@ -74,9 +84,13 @@ def header(architecture, names):
 
 def test_what_cannot_be_read_is_refused():
     config = transformers.Qwen2Config(
-        vocab_size=8, hidden_size=4, intermediate_size=4, num_hidden_layers=1,
-        num_attention_heads=1, num_key_value_heads=1,
-    )  # fmt: skip
+        vocab_size=8,
+        hidden_size=4,
+        intermediate_size=4,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+    )
     names = ["blk.0.attn_q.bias", "token_embd.weight"]
     index, _ = gguf_files._index(header("qwen2", names), config, "f.gguf")
     assert [*index["tensors"]] == [

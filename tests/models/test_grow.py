@@ -27,16 +27,6 @@ def test_every_name_and_object_is_one_token_wherever_it_stands(world, tokenizer)
         assert len({tokenizer(end.format(word)).input_ids[-1] for end in ends}) == 1, word
 
 
-def test_words_of_another_world_are_bytes_that_come_back(world, tokenizer):
-    ids = tokenizer("Ångström was born in Lisbon.", add_special_tokens=False).input_ids
-    assert tokenizer.decode(ids) == " Ångström was born in Lisbon."
-    assert tokenizer.convert_ids_to_tokens(ids)[-2:] == ["ĠLisbon", "."]
-    # The corpus needs no bytes.
-    texts = corpus(world)["text"].iloc[::50].str.cat(sep="\n")
-    tokens = tokenizer.tokenize(texts)
-    assert {t for t in tokens if len(t) == 1} <= set(".,:?Ċ[]")
-
-
 def told(table):
     return list(map(grow.learned, table.to_dict("records")))
 
@@ -65,7 +55,8 @@ class Rows(list[dict[str, list[int]]]):
 
     def __init__(self, rows: Any, last: int | None = None) -> None:
         super().__init__(rows)
-        self.last, self.asked = last, list[int]()
+        self.last = last
+        self.asked = list[int]()
 
     def __getitem__(self, i: Any) -> Any:
         if i == self.last:
@@ -84,10 +75,8 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
 
     def study(data: Any, folder: str) -> Any:
         network = grow.network_of(grow.Plan(kind, width=32, layers=1), tokenizer)
-        course, how = (
-            grow.Course("any", data, 1e-2, size=2),
-            {"save_steps": 5, "disable_tqdm": True},
-        )
+        course = grow.Course("any", data, 1e-2, size=2)
+        how = {"save_steps": 5, "disable_tqdm": True}
         grow.study(network, course, tmp_path / folder, tokenizer, **how)
         return network.state_dict()
 
@@ -113,37 +102,6 @@ def test_a_course_is_read_to_its_end_at_a_rate_that_falls_in_the_last_tenth(toke
     assert {rates[step] for step in range(60, 181, 10)} == {1e-2}
     # The rate of the step before: 20 steps from 1e-2 to 0.
     assert (rates[190], rates[200]) == pytest.approx((1e-2 * 11 / 20, 1e-2 / 20))
-
-
-@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
-def test_at_first_a_token_looks_at_similar_ones_and_copies_them(kind, tokenizer):
-    network = grow.network_of(grow.Plan(kind, width=64, layers=1), tokenizer)
-    weights = dict(network.named_parameters())
-    ends = ("q.", "k.", "v.", "o.") if kind != "decoder" else ("q_", "k_", "v_", "o_")
-    queries = [name for name in weights if f".{ends[0]}" in name]
-    assert len(queries) == (1 if kind == "decoder" else 3)  # encoder, decoder, and across
-    for name in queries:
-        q, k, v, o = (weights[name.replace(f".{ends[0]}", f".{end}")] for end in ends)
-        assert torch.equal(q, k)
-        assert torch.equal(o, v.T)
-
-
-def test_a_watched_course_is_asked_at_its_moments(small, tokenizer):
-    table, threads = corpus(small).iloc[:600], torch.get_num_threads()
-    texts = told(table)
-    assert "".join(piece for piece, _ in texts[0]) == table["text"].iloc[0] + "\n"
-
-    def ask(folder: str) -> int:
-        return load_model(folder).body.network.config.hidden_size
-
-    plan, how = grow.Plan("decoder", width=32, layers=1), {"moments": 2, "disable_tqdm": True}
-    course = grow.watched(plan, texts, tokenizer, 1e-2, ask, **how)
-    torch.set_num_threads(threads)
-    first, last = sorted(map(int, course["texts"]))
-    assert course["texts"] == {str(first): 32, str(last): 32}
-    loss = dict(course["loss"])
-    assert last == max(loss) == 2 * first
-    assert loss[last] < loss[min(loss)]
 
 
 COMMITTED = sorted(folder.name for folder in load.GROWN.iterdir())

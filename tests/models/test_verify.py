@@ -8,23 +8,37 @@ import pytest
 import torch
 import transformers as hf
 
-from factrobust.models.engine import Body, Plain
+from factrobust.models.engine import Plain
 from factrobust.models.interface import ModelError
-from factrobust.models.verify import LENGTH, lengths_of
 
 SMALL = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 0,
-    "pad_token_id": None, "initializer_range": 0.5,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "pad_token_id": None,
+    "initializer_range": 0.5,
+}
 GPT = {
-    "vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0,
+    "vocab_size": 64,
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 4,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
     "initializer_range": 0.3,
-}  # fmt: skip
+}
 LONGROPE = {
-    "rope_type": "longrope", "original_max_position_embeddings": 40, "rope_theta": 10000.0,
-    "short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 5.0, 9.0],
-}  # fmt: skip
+    "rope_type": "longrope",
+    "original_max_position_embeddings": 40,
+    "rope_theta": 10000.0,
+    "short_factor": [1.0] * 4,
+    "long_factor": [1.0, 2.0, 5.0, 9.0],
+}
 
 
 def llama(**options: Any) -> Any:
@@ -39,7 +53,12 @@ def phi3(original: int) -> Any:
 
 def gpt_neo(window: int) -> Any:
     layers = {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
-    sizes = {"vocab_size": 64, "hidden_size": 32, "window_size": window, "initializer_range": 0.5}
+    sizes = {
+        "vocab_size": 64,
+        "hidden_size": 32,
+        "window_size": window,
+        "initializer_range": 0.5,
+    }
     ends = {"bos_token_id": 0, "eos_token_id": 0}
     return hf.GPTNeoForCausalLM(hf.GPTNeoConfig(**sizes, **layers, **ends))
 
@@ -47,28 +66,61 @@ def gpt_neo(window: int) -> Any:
 # In a batch without padding, in a padded one, or one row at a time.
 KINDS: dict[str, tuple[str, Callable[[], Any]]] = {
     "llama": ("dense", llama),
-    "mistral": ("dense", lambda: hf.MistralForCausalLM(hf.MistralConfig(**SMALL, sliding_window=9))),
-    "mixtral": ("dense", lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**SMALL, num_local_experts=4))),
+    "mistral": (
+        "dense",
+        lambda: hf.MistralForCausalLM(hf.MistralConfig(**SMALL, sliding_window=9)),
+    ),
+    "mixtral": (
+        "dense",
+        lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**SMALL, num_local_experts=4)),
+    ),
     # Their attention layers do not hand on where the tokens of a batch belong.
     "stablelm": ("padded", lambda: hf.StableLmForCausalLM(hf.StableLmConfig(**SMALL))),
     "nemotron": ("padded", lambda: hf.NemotronForCausalLM(hf.NemotronConfig(**SMALL))),
     "gptj": ("padded", lambda: hf.GPTJForCausalLM(hf.GPTJConfig(**GPT, rotary_dim=8))),
-    "gpt-oss": ("padded", lambda: hf.GptOssForCausalLM(hf.GptOssConfig(
-        **SMALL, head_dim=8, num_local_experts=4, sliding_window=9, max_position_embeddings=128,
-    ))),
+    "gpt-oss": (
+        "padded",
+        lambda: hf.GptOssForCausalLM(
+            hf.GptOssConfig(
+                **SMALL,
+                head_dim=8,
+                num_local_experts=4,
+                sliding_window=9,
+                max_position_embeddings=128,
+            )
+        ),
+    ),
     # It cuts its own masks by places in the batch.
     "gpt-neo": ("plain", lambda: gpt_neo(9)),
     # It counts places for its bias, and takes no positions.
-    "bloom": ("plain", lambda: hf.BloomForCausalLM(hf.BloomConfig(
-        vocab_size=64, hidden_size=32, n_layer=2, n_head=4, initializer_range=0.5,
-    ))),
+    "bloom": (
+        "plain",
+        lambda: hf.BloomForCausalLM(
+            hf.BloomConfig(
+                vocab_size=64,
+                hidden_size=32,
+                n_layer=2,
+                n_head=4,
+                initializer_range=0.5,
+            )
+        ),
+    ),
     # It has states in place of keys.
-    "mamba": ("plain", lambda: hf.MambaForCausalLM(hf.MambaConfig(
-        vocab_size=64, hidden_size=32, num_hidden_layers=2, state_size=8, initializer_range=0.5,
-    ))),
+    "mamba": (
+        "plain",
+        lambda: hf.MambaForCausalLM(
+            hf.MambaConfig(
+                vocab_size=64,
+                hidden_size=32,
+                num_hidden_layers=2,
+                state_size=8,
+                initializer_range=0.5,
+            )
+        ),
+    ),
     # Its rotation depends on the longest row of a batch.
     "phi3": ("plain", lambda: phi3(10)),
-}  # fmt: skip
+}
 
 
 def way(model: Any) -> str:
@@ -101,7 +153,13 @@ def same_as_alone(model: Any, network: Any, ids: Any) -> None:
             np.testing.assert_allclose(got, expected, atol=5e-5)
     asked = ["a", "the quick brown fox jumps over", "lazy dogs", "xyz" * 13]
     greedy = model.generate(asked, max_new_tokens=6)
-    drawn = model.sample(asked, temperature=2.0, n=4, max_new_tokens=6, seed=3)
+    drawn = model.sample(
+        asked,
+        temperature=2.0,
+        n=4,
+        max_new_tokens=6,
+        seed=3,
+    )
     for prompt, row in zip(
         asked, [[g, *s] for g, s in zip(greedy, drawn, strict=True)], strict=True
     ):
@@ -159,18 +217,17 @@ def test_a_window_that_is_understood_costs_one_check(lettered, ids, watch, capsy
     assert capsys.readouterr().err == ""
 
 
-def test_lengths_are_what_is_no_size():
-    config = hf.Gemma3TextConfig(sliding_window=512, head_dim=256, max_position_embeddings=32768)
-    found = {n for n in lengths_of(config) if n > LENGTH}
-    assert found == {512, 32768, 256}  # the last as query_pre_attn_scalar
-    assert {40, 200} <= lengths_of(phi3(40).config)
-
-
 def test_a_network_that_looks_ahead_is_refused(lettered):
-    network = hf.BertLMHeadModel(hf.BertConfig(
-        vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=48, initializer_range=0.5,
-    ))  # fmt: skip
+    network = hf.BertLMHeadModel(
+        hf.BertConfig(
+            vocab_size=64,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=48,
+            initializer_range=0.5,
+        )
+    )
     with pytest.raises(ModelError, match="BertLMHeadModel predicts changes with the tokens behind"):
         lettered(network)
 
@@ -202,23 +259,6 @@ def test_logits_that_are_not_the_heads_are_the_networks_own(kind, lettered, tiny
         np.testing.assert_allclose(halved, alone(network, ids("whome"), 3), atol=2e-5)
 
 
-def test_in_bfloat16_the_numbers_of_a_plain_row_are_float32(lettered, ids):
-    """The network's own logits would be multiples of 1/8 or more."""
-    torch.manual_seed(0)
-    model = lettered(gpt_neo(9).to(torch.bfloat16))
-    assert way(model) == "plain"
-    [g] = model.generate(["the few"], max_new_tokens=1)
-    values = [p for _, p in g.top_logprobs[0]]
-    apart = np.array(values[0]) - values[1:]
-    assert np.abs(apart * 64 - np.round(apart * 64)).max() > 0.01
-
-
-def test_body_refuses_what_masks_cannot_steer():
-    """And the model is then asked plainly."""
-    with pytest.raises(ModelError, match="BloomForCausalLM has no position ids"):
-        Body(KINDS["bloom"][1]())
-
-
 # -- numbers that are none -------------------------------------------------------------------------
 
 
@@ -231,7 +271,12 @@ def test_logits_that_are_no_numbers_are_an_error(bad, lettered, tmp_path):
     model = lettered(llama(tie_word_embeddings=False))
     with torch.no_grad():
         model.network.model.embed_tokens.weight[model.tokenizer("K").input_ids[0]] = bad
-    about = {"name": "tiny", "fingerprint": "tiny", "prompt_format": "prefix", "chat": None}
+    about = {
+        "name": "tiny",
+        "fingerprint": "tiny",
+        "prompt_format": "prefix",
+        "chat": None,
+    }
     recorded = RecordedModel(Records(tmp_path / "records.sqlite"), lambda: model, **about)
     assert np.isfinite(recorded.score(["the"], ["abc"])[0]).all()
     asks = [

@@ -11,7 +11,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from factrobust.models.causal import CausalLM
 
-END, UNKNOWN = "</s>", "<unk>"
+END = "</s>"
+UNKNOWN = "<unk>"
 IMPOSSIBLE = -1e9  # the logit of a token of probability 0: a finite number, so that 0 x it is 0
 
 
@@ -44,7 +45,12 @@ def toy_model(table: Mapping[str, Mapping[str, float]], **options: Any) -> Causa
         for word, probability in row.items():
             if probability > 0:
                 logits[ids[word], ids[last]] = math.log(probability)
-    about = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
+    about = {
+        "name": "toy",
+        "fingerprint": "toy",
+        "prompt_format": "prefix",
+        "chat": None,
+    }
     return CausalLM(_network(logits), _tokenizer(ids), **(about | options))
 
 
@@ -52,10 +58,16 @@ def _network(logits: torch.Tensor) -> LlamaForCausalLM:
     """A Llama whose only layer adds nothing: its last hidden state is the last token's one-hot."""
     size = len(logits)
     config = LlamaConfig(
-        vocab_size=size, hidden_size=size, intermediate_size=size, num_hidden_layers=1,
-        num_attention_heads=2, rms_norm_eps=0.0, tie_word_embeddings=False,
-        bos_token_id=None, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=size,
+        hidden_size=size,
+        intermediate_size=size,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        rms_norm_eps=0.0,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=0,
+    )
     network = LlamaForCausalLM(config)
     with torch.no_grad():
         network.model.layers[0].self_attn.o_proj.weight.zero_()

@@ -18,17 +18,20 @@ from factrobust.reproduce.compare import (
 )
 
 
-@pytest.mark.parametrize(("new", "old", "agreed"), [
-    ("0.123456789", "0.1234567891", True),  # 1e-9 relative: another machine's rounding
-    ("0.505", "0.5", False),  # 1 %
-    ("1.0000011", "1.0", False),
-    ("1.0000009", "1.0", True),
-    ("-1.5", "1.5", False),
-    ("3e-10", "0.0", True),  # below ATOL everything is zero
-    ("3e-8", "0.0", False),
-    ("1000001", "1000000", False),  # integers exactly, though 1e-6 apart
-    ("5", "5.0", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("new", "old", "agreed"),
+    [
+        ("0.123456789", "0.1234567891", True),  # 1e-9 relative: another machine's rounding
+        ("0.505", "0.5", False),  # 1 %
+        ("1.0000011", "1.0", False),
+        ("1.0000009", "1.0", True),
+        ("-1.5", "1.5", False),
+        ("3e-10", "0.0", True),  # below ATOL everything is zero
+        ("3e-8", "0.0", False),
+        ("1000001", "1000000", False),  # integers exactly, though 1e-6 apart
+        ("5", "5.0", True),
+    ],
+)
 def test_close(new, old, agreed):
     assert close(new, old) is agreed
     assert bool(compare_tables(f"x\n{new}\n", f"x\n{old}\n").moves) is not agreed
@@ -37,17 +40,20 @@ def test_close(new, old, agreed):
 align = runpy.run_path(str(ROOT / "conftest.py"))["align"]
 
 
-@pytest.mark.parametrize(("new", "old", "aligned"), [
-    (
-        "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3",
-        "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3",
-        "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3",
-    ),
-    # Words, versions and dates are no numbers.
-    ("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03", "v1.5 x2.0 2024-01-02"),
-    ("Py 3.11.2", "Py 3.11.3", "Py 3.11.2"),
-    ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("new", "old", "aligned"),
+    [
+        (
+            "gemma 0.5000000004 of 161, <td>-1.2500000001</td> 3.1e-3",
+            "gemma 0.5000000 of 160, <td>-1.25</td> 3.0e-3",
+            "gemma 0.5000000 of 161, <td>-1.25</td> 3.1e-3",
+        ),
+        # Words, versions and dates are no numbers.
+        ("v1.5 x2.0 2024-01-02", "v1.6 x2.1 2024-01-03", "v1.5 x2.0 2024-01-02"),
+        ("Py 3.11.2", "Py 3.11.3", "Py 3.11.2"),
+        ("0.1 0.2", "0.1000000001", "0.1 0.2"),  # not as many
+    ],
+)
 def test_align_replaces_only_numbers_that_agree(new, old, aligned):
     assert align(new, old) == aligned
 
@@ -64,20 +70,24 @@ def test_a_moved_number_is_counted_and_placed():
     assert move == math.inf
 
 
-@pytest.mark.parametrize(("new", "what"), [
-    (TABLE.replace("n,frs", "n,score"), "columns: model, n, frs -> model, n, score"),
-    (TABLE + "third,1,2\n", "rows: 2 -> 3"),
-    (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
-    (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
-    (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("new", "what"),
+    [
+        (TABLE.replace("n,frs", "n,score"), "columns: model, n, frs -> model, n, score"),
+        (TABLE + "third,1,2\n", "rows: 2 -> 3"),
+        (TABLE.replace("smollm,4,", "smollm,4,0.5"), "column frs: '' -> '0.5'"),
+        (TABLE.replace("gemma", "Gemma"), "column model: 'gemma' -> 'Gemma'"),
+        (TABLE.replace("gemma,3,0.5", "gemma,3,nan"), "column frs: '0.5' -> 'nan'"),
+    ],
+)
 def test_other_changes_of_a_table_are_told(new, what):
     found = compare_tables(new, TABLE)
     assert found.moves == []
     assert what in found.others[0]
 
 
-FIRST, OTHER = "figures/1/table-01.csv", "figures/1/figure-01.csv"
+FIRST = "figures/1/table-01.csv"
+OTHER = "figures/1/figure-01.csv"
 OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 

@@ -21,7 +21,8 @@ print(*(name for name in sys.modules if name.startswith("factrobust")))
 @pytest.fixture
 def usual():
     factory = KernelProvisionerFactory.instance()
-    before, factory.default_provisioner_name = factory.default_provisioner_name, "local-provisioner"
+    before = factory.default_provisioner_name
+    factory.default_provisioner_name = "local-provisioner"
     yield
     factory.default_provisioner_name = before
 
@@ -51,5 +52,6 @@ def test_a_fork_is_as_a_kernel_of_its_own(tmp_path, monkeypatch, usual):
     assert one[:2] == started[:2]
     assert one[0].startswith(f"one {tmp_path} 0 ")
     assert other[0] == one[0].replace("one", "two", 1)
-    assert (started[2], one[2]) == ("False True", "True True")
+    assert started[2] == "False True"
+    assert one[2] == "True True"
     assert {*one[3].split()} <= {"factrobust", "factrobust.reproduce"}  # which read nothing

@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -19,8 +18,7 @@ from jupyter_client.channels import HBChannel
 from factrobust.models.cluster import connect
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Records, key_of
-from factrobust.reproduce.__main__ import Run, main
-from factrobust.reproduce.profiles import Mode
+from factrobust.reproduce.__main__ import main
 
 SCALED = "import toyscale\nfrom toysave import save"
 SAVE_SCALED = "save('scaled.csv', f'x\\n{toyscale.SCALE}\\n')\nprint(toyscale.SCALE)"
@@ -50,7 +48,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
     write("1/a.ipynb", SCALED, SAVE_SCALED, "open('../../data/rows.csv').readline()")
     write("1/b.ipynb", PLAIN)
     status, out, _ = run()
-    assert (status, ran(out)) == (0, ["notebooks/1/a.ipynb", "notebooks/1/b.ipynb"])
+    assert status == 0
+    assert ran(out) == ["notebooks/1/a.ipynb", "notebooks/1/b.ipynb"]
     assert (root / "figures/scaled.csv").read_text() == "x\n2.0\n"
     first = files(root)
     assert b"2.0" in first["notebooks/1/a.ipynb"]
@@ -60,7 +59,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
 
     # A rerun gives the same bytes, also two at once.
     status, out, _ = run("--ask", "0")
-    assert (status, ran(out)) == (0, ["notebooks/1/a.ipynb", "notebooks/1/b.ipynb"])
+    assert status == 0
+    assert ran(out) == ["notebooks/1/a.ipynb", "notebooks/1/b.ipynb"]
     assert out.endswith(
         "2 notebooks, 0 tables and 0 figures were made anew from recorded answers; the numbers "
         "were compared with nothing.\n"
@@ -72,7 +72,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
         subprocess.run(["git", *arguments], cwd=root, check=True)
     (root / "lib/toyscale.py").write_text("SCALE = 2.5\n")
     status, out, _ = run("--only", "a")
-    assert (status, ran(out)) == (0, ["notebooks/1/a.ipynb"])
+    assert status == 0
+    assert ran(out) == ["notebooks/1/a.ipynb"]
     assert "Compared with what git holds: 2 numbers in 2 tables." in out
     assert "figures/scaled.csv: row 1, column x: 2 -> 2.5 (0.25 relative)" in out
     assert out.endswith("from recorded answers; 1 of 2 numbers moved.\n")
@@ -89,7 +90,8 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, r
     assert "FAILED notebooks/1.ipynb, In [2]: # the culprit" in error
     assert "ZeroDivisionError: division by zero" in error
     assert "\x1b[" not in error
-    assert (status, ran(out)) == (1, ["notebooks/1.ipynb"])
+    assert status == 1
+    assert ran(out) == ["notebooks/1.ipynb"]
     assert files(root) == before  # no figure, though cell 2 saved one
     failed = (root / "build/failed/laptop/notebooks/1.ipynb").read_text()
     assert "ZeroDivisionError" in failed
@@ -107,7 +109,8 @@ def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, 
         write("1.ipynb", f"class {name}(ValueError):\n    pass\n\nraise {name}('m: no logits')")
         write("2.ipynb", PLAIN)
         status, out, error = run()
-        assert (status, ran(out)) == (1, ["notebooks/1.ipynb", "notebooks/2.ipynb"])
+        assert status == 1
+        assert ran(out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
         assert f"FAILED notebooks/1.ipynb, In [1]: class {name}" in error
         assert f"\n{name}: m: no logits\nThe notebook with" in error  # no traceback
         assert error.endswith("Left out, for the reasons above: notebooks/1.ipynb.\n")
@@ -117,7 +120,8 @@ def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, 
     for cell, stops in {"1 / 0": False, "raise ModelError('no weights')": True}.items():
         write("1.ipynb", f"class ModelError(ValueError):\n    pass\n\n{cell}")
         status, out, error = run("--profile", "tiny")
-        assert (status, len(ran(out))) == (1, 1 if stops else 2)
+        assert status == 1
+        assert len(ran(out)) == (1 if stops else 2)
         assert ("Left out" in error) is not stops
     assert run()[0] == 1  # the committed profile stops at the first
 
@@ -131,16 +135,6 @@ def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):
     status, _, error = run()
     assert status == 1
     assert "1.ipynb is not a Jupyter notebook" in error
-
-
-def test_a_notebook_edited_while_it_runs_is_not_overwritten(root, write, run):
-    edit = "from pathlib import Path\np = Path('1.ipynb')\np.write_text(p.read_text().replace('# A', '# My'))"
-    path = write("1.ipynb", PLAIN, edit)
-    status, _, error = run()
-    assert status == 1
-    assert "was edited while it ran" in error
-    assert "# My notebook" in path.read_text()
-    assert not (root / "figures").exists()
 
 
 def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, write, run):
@@ -161,44 +155,6 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, wr
     assert run("--ask", "0")[0] == 0
     assert "Whose findings" not in (root / "notebooks/1.ipynb").read_text()
     assert "1 notebooks/1.ipynb replay " in (root / "notebooks/1.ipynb").read_text()
-
-
-def test_progress_is_shown_while_a_notebook_runs(root, write, run, monkeypatch):
-    """The notebook goes on when its line was seen: nothing here depends on how fast a machine
-    is."""
-    module = sys.modules[main.__module__]
-    seen = root / "seen"
-    lines = []
-
-    def shown(line, **options):
-        lines.append(line)
-        if "2 of 9" in line:
-            seen.touch()
-
-    monkeypatch.setattr(module, "print", shown, raising=False)
-    monkeypatch.setattr(module, "SHOW_SECONDS", 0.05)
-    tell = "import os, time\nfrom pathlib import Path\nfile = Path(os.environ['FACTROBUST_OUT'], 'progress.txt')"
-    wait = "while not Path('../seen').exists(): time.sleep(0.01)"
-    write("1.ipynb", f"{tell}\nfile.write_text('sample: 2 of 9, 01:00 left')\n{wait}", "1 + 1")
-    assert run()[0] == 0
-    [line] = [line for line in lines if "2 of 9" in line][:1]
-    told = r" +0 of 1 done; 1 \d\d:\d\d  cell 2 of 3, A notebook: sample: 2 of 9, 01:00 left"
-    assert re.fullmatch(told, line)
-
-
-def test_a_line_always_says_what_is_done(root, write):
-    """From its start on, and no longer what an earlier cell told."""
-    write("1.ipynb", PLAIN)
-    mode = Mode(root)
-    run = Run(mode, "notebooks/1.ipynb", {})
-    run.started = time.monotonic()
-    assert run.progress().endswith("starting")
-    run.out.mkdir(parents=True)
-    run.show_cell("cell 2 of 4, The dose")
-    (run.out / "progress.txt").write_text("gemma generate: 1 of 2\n")
-    assert run.progress().endswith("cell 2 of 4, The dose: gemma generate: 1 of 2")
-    run.show_cell("cell 3 of 4, The dose")
-    assert run.progress().endswith("cell 3 of 4, The dose")
 
 
 def test_bad_requests(root, write, run):
@@ -228,7 +184,8 @@ print([g.text for g in model.generate(["why?", "who?"])])
 
 def test_a_notebook_is_answered_by_the_workers(root, write, toy_model, threads, capfd):
     """Its kernel commits the answers, and shows nothing but them; a cluster of others goes on."""
-    toy, folder = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}}), root / "toy"
+    toy = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}})
+    folder = root / "toy"
     toy.body.network.save_pretrained(folder)
     toy.tokenizer.save_pretrained(folder)
     path = write("1.ipynb", ASK.format(folder=str(folder)))
@@ -245,8 +202,7 @@ def test_a_notebook_is_answered_by_the_workers(root, write, toy_model, threads, 
 RUN = "import sys; from pathlib import Path; from factrobust.reproduce.__main__ import main; sys.exit(main([], root=Path(sys.argv[1])))"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, number):
+def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write):
     begin = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')"
     tell = "(build / 'pid').write_text(str(os.getpid()))"
     wait = f"{tell}\nwhile not (build / 'go').exists(): time.sleep(0.1)"
@@ -257,12 +213,11 @@ def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, number)
     pid = root / "build/pid"
     while not (pid.exists() and pid.read_text()):
         time.sleep(0.1)
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
-    if number != signal.SIGKILL:
-        assert process.returncode == 130
-        assert err == ""
-        assert out.splitlines()[-1].startswith("Stopped.")
+    assert process.returncode == 130
+    assert err == ""
+    assert out.splitlines()[-1].startswith("Stopped.")
     assert files(root) == before
     while alive(int(pid.read_text())):
         time.sleep(0.1)
@@ -283,7 +238,8 @@ def alive(pid: int) -> bool:
 def test_a_wrong_record_is_an_error_at_the_end(root, write, run, monkeypatch, toy_model):
     """A record that holds another answer than the model gives: named, and all in a CSV."""
     toy = toy_model({"?": {" a": 0.9, " b": 0.1}, " a": {".": 1.0}, " b": {".": 1.0}})
-    toy.name, toy.fingerprint = "toy", "sha256:0123 float32"
+    toy.name = "toy"
+    toy.fingerprint = "sha256:0123 float32"
     write("1.ipynb", PLAIN)
     store = Records(root / "new.sqlite")
     about = {name: getattr(toy, name) for name in ("name", "fingerprint")}

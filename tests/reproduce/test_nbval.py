@@ -37,7 +37,11 @@ def pytest_of(root: Path, **environment: str) -> tuple[int, str]:
     environment |= {"PYTHONPATH": os.pathsep.join([f"{root}/lib", f"{ROOT}/lib"])}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA"]
     done = subprocess.run(
-        command, cwd=root, env=os.environ | environment, capture_output=True, text=True
+        command,
+        cwd=root,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
     )
     return done.returncode, done.stdout + done.stderr
 

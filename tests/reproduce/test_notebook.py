@@ -7,7 +7,7 @@ import pytest
 from nbformat import from_dict, reads
 
 from factrobust.paths import ROOT
-from factrobust.reproduce.notebook import clean_outputs, main, read_canonical, say_whose_findings
+from factrobust.reproduce.notebook import clean_outputs, read_canonical, say_whose_findings
 from factrobust.reproduce.profiles import find_notebooks
 
 
@@ -17,7 +17,14 @@ def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
 
 
 def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
-    return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": metadata, "cells": cells})
+    return json.dumps(
+        {
+            "nbformat": 4,
+            "nbformat_minor": 4,
+            "metadata": metadata,
+            "cells": cells,
+        }
+    )
 
 
 @pytest.fixture
@@ -85,21 +92,6 @@ def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical):
     assert once.endswith("}\n")
 
 
-def test_command_line_checks_then_rewrites(tmp_path, capsys):
-    path = tmp_path / "a.ipynb"
-    path.write_text(notebook(code("1", [])))
-    old = path.read_text()
-    assert main(["--check", str(path)]) == 1
-    assert "a.ipynb is not canonical" in capsys.readouterr().out
-    assert path.read_text() == old
-    assert main([str(path)]) == 0
-    assert main(["--check", str(path)]) == 0
-    path.write_text("{}")
-    with pytest.raises(ValueError, match=r"a\.ipynb is not a Jupyter notebook"):
-        main([str(path)])
-    assert path.read_text() == "{}"
-
-
 def test_every_committed_notebook_was_run_to_its_end():
     """nbval compares no cell that was not run."""
     left = [
@@ -127,9 +119,3 @@ def test_results_of_other_models_say_whose_the_sentences_are():
         "| models | gemma-3-270m, smollm2-135m-instruct | org/a\\|b, gpt-4o-mini |",
         "| n | 300 | 9 |",
     ]
-
-
-def test_a_profile_that_changes_nothing_is_not_mentioned():
-    made = reads(notebook(code("x", [])), as_version=4)
-    say_whose_findings(made, "mine", {"n": 300}, USUAL)
-    assert len(made.cells) == 1

@@ -61,15 +61,18 @@ def test_defaults_globs_and_the_last_match(resolve):
     assert resolve("defaults: {n_questions: 10}", "laptop") == {name: {} for name in found}
 
 
-@pytest.mark.parametrize(("text", "sentence"), [
-    ("defaults: {n_question: 3}", r"\*: .* parameter 'n_question'"),
-    ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt'"),
-    ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"1\.2-a\.ipynb: .* parameter 'exact'"),
-    ("default: {n_questions: 3}", "default Extra inputs are not permitted"),
-    ("defaults: [n_questions]", "defaults Input should be a valid dictionary"),
-    ("just words", "should be a valid dictionary"),
-    ("defaults: {n: [}", "line 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("defaults: {n_question: 3}", r"\*: .* parameter 'n_question'"),
+        ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt'"),
+        ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"1\.2-a\.ipynb: .* parameter 'exact'"),
+        ("default: {n_questions: 3}", "default Extra inputs are not permitted"),
+        ("defaults: [n_questions]", "defaults Input should be a valid dictionary"),
+        ("just words", "should be a valid dictionary"),
+        ("defaults: {n: [}", "line 1"),
+    ],
+)
 def test_a_wrong_profile_is_explained(resolve, text, sentence):
     with pytest.raises(ProfileError, match=rf"mine\.yaml.*{sentence}"):
         resolve(text)
@@ -86,9 +89,15 @@ def test_notebooks_come_in_order_the_introduction_first(tmp_path):
     assert find_notebooks(tmp_path) == names
     assert find_notebooks(tmp_path, "notebooks/1-*") == names[1:3]
     for only, places in {
-        "1.2": [2], "1-decoding": [1, 2], "2": [3], "0": [0], "0-start-here": [0],
-        "1.1-a.ipynb": [1], "2-time/2.1-c": [3], "*/1.1-*": [1],
-    }.items():  # fmt: skip
+        "1.2": [2],
+        "1-decoding": [1, 2],
+        "2": [3],
+        "0": [0],
+        "0-start-here": [0],
+        "1.1-a.ipynb": [1],
+        "2-time/2.1-c": [3],
+        "*/1.1-*": [1],
+    }.items():
         assert find_notebooks(tmp_path, only) == [names[i] for i in places], only
     with pytest.raises(
         ProfileError, match=r"called '7': there are 0-start-here, 1-decoding/1\.1-a"

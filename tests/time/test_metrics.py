@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pandera.errors import SchemaError
 
 from factrobust import schemas
 from factrobust.time import metrics
@@ -15,88 +14,102 @@ from factrobust.time import metrics
 
 def table(correct: list, incorrect: list, transitional: list = (), **columns) -> pd.DataFrame:
     """Scores of one fact: incorrect dates from 1900 on (alpha < 0), then the others."""
-    labels = ["incorrect"] * len(incorrect) + ["correct"] * len(correct)
-    labels += ["transitional"] * len(transitional)
-    years = [1900 + i for i in range(len(labels))]
-    values = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
-    values |= {"date": [str(year) for year in years], "year": years, "label": labels}
-    off = [-1.0 if label == "incorrect" else 0.0 for label in labels]
-    values |= {"alpha": off, "years_off": off, "n_tokens": 1}
-    values["other_logprobs"] = [[] for _ in off]
-    values |= {"logprob": [*incorrect, *correct, *transitional]}
-    return pd.DataFrame(values | columns)
+    scores = pd.DataFrame({"logprob": [*incorrect, *correct, *transitional]}, dtype=float)
+    scores["label"] = [
+        *(["incorrect"] * len(incorrect)),
+        *(["correct"] * len(correct)),
+        *(["transitional"] * len(transitional)),
+    ]
+    scores["year"] = 1900 + scores.index
+    scores["date"] = scores["year"].astype(str)
+    scores["years_off"] = np.where(scores["label"] == "incorrect", -1.0, 0.0)
+    scores["alpha"] = scores["years_off"]
+    scores["other_logprobs"] = [[] for _ in scores.index]
+    usual = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
+    return scores.assign(**usual | {"n_tokens": 1} | columns)
 
 
 def three(*dates: tuple, **columns: object) -> pd.DataFrame:
     """Correct and incorrect scores at the year, the month and the day."""
-    parts = zip(("year", "month", "day"), dates, strict=True)
-    return pd.concat([table(*scores, precision=p, **columns) for p, scores in parts])
+    parts = []
+    for precision, (correct, incorrect) in zip(("year", "month", "day"), dates, strict=True):
+        parts.append(table(correct, incorrect, precision=precision, **columns))
+    return pd.concat(parts)
 
 
-def cell(matched: pd.DataFrame, precision: str = "year") -> pd.Series:
-    rows = matched[matched["precision"] == precision]
-    assert len(rows) == 1
-    return rows.iloc[0]
+def cell(scores: pd.DataFrame, precision: str = "year") -> pd.Series:
+    """The one row of their matches at a precision."""
+    matched = metrics.matches(scores)
+    [row] = matched[matched["precision"] == precision].to_dict("records")
+    return row
 
 
-def test_one_fact_by_hand() -> None:
-    # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two.
-    row = cell(metrics.matches(table([-1, -2, -3], [-2, -2.5, -4], transitional=[9])))
-    assert row[metrics.COUNTS].tolist() == [3, 3, 9, 6, 1]
-    assert row[["win_rate", "robust", "margin", "chance"]].tolist() == [6 / 9, False, -1, 1 / 20]
-    matched = metrics.matches(table([-1], [-2]))
-    assert list(schemas.Matched.validate(matched)) == list(schemas.Matched.columns)
+@pytest.mark.parametrize(
+    ("correct", "incorrect", "wins", "ties", "margin"),
+    [
+        # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two.
+        ([-1, -2, -3], [-2, -2.5, -4], 6, 1, -1),
+        ([-1, -2], [-2, -3], 3, 1, 0),  # a tie is no win
+        ([-1, np.nextafter(-2, 0)], [-2, -3], 4, 0, np.nextafter(-2, 0) + 2),  # nor a near tie one
+        ([0.0], [-0.0], 0, 1, 0),
+    ],
+)
+def test_one_fact_by_hand(correct, incorrect, wins, ties, margin) -> None:
+    row = cell(table(correct, incorrect, transitional=[9]))
+    n = len(correct) * len(incorrect)
+    counts = [len(correct), len(incorrect), n, wins, ties]
+    assert [row[name] for name in metrics.COUNTS] == counts
+    assert row["win_rate"] == wins / n
+    assert row["robust"] == (wins == n)
+    assert row["margin"] == margin
+    assert row["chance"] == pytest.approx(metrics.chance(len(correct), len(incorrect)))
 
 
-def test_a_tie_is_no_win() -> None:
-    row = cell(metrics.matches(table([-1, -2], [-2, -3])))
-    assert row[["ties", "win_rate", "margin", "robust"]].tolist() == [1, 3 / 4, 0, False]
-    # Only exactly equal floats tie.
-    row = cell(metrics.matches(table([-1, np.nextafter(-2, 0)], [-2, -3])))
-    assert row[["ties", "win_rate", "robust"]].tolist() == [0, 1, True]
-    assert cell(metrics.matches(table([0.0], [-0.0])))["ties"] == 1
+def test_matches_have_the_columns_of_their_table() -> None:
+    matched = schemas.Matched.validate(metrics.matches(table([-1], [-2])))
+    assert list(matched) == list(schemas.Matched.columns)
 
 
 def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models() -> None:
-    both = pd.concat([table([-9, -9], [-1, -2]), table([0, 0], [0, 0], model="n")])
-    rule = metrics.later_is_likelier(both.replace({"year": {1901: 1904}}))
+    # Incorrect in 1900 and 1904, correct in 1902 and 1903: each is later than one of the two.
+    scores = table([-9, -9], [-1, -2], year=[1900, 1904, 1902, 1903])
+    other = table([0, 0], [0, 0], year=[1900, 1904, 1902, 1903], model="n")
+    both = pd.concat([scores, other])
+    rule = metrics.later_is_likelier(both)
     assert rule["model"].unique().tolist() == ["later is likelier"]
-    assert cell(metrics.matches(rule))[["matches", "wins"]].tolist() == [4, 2]
+    assert cell(rule)["matches"] == 4
+    assert cell(rule)["wins"] == 2
     nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
     assert nearer["model"].unique().tolist() == ["nearer to 1958"]
     assert nearer["logprob"].tolist() == [-8, -3, -2, -12]
 
 
-@pytest.mark.parametrize(("correct", "incorrect"), [([-1], []), ([], [-1]), ([], [])])
-def test_without_matches_nothing_is_defined(correct: list, incorrect: list) -> None:
-    other = table([-1], [-2], fact_id="g")
-    matched = metrics.matches(pd.concat([table(correct, incorrect, transitional=[-1]), other]))
-    row = cell(matched[matched["fact_id"] == "f"])
-    assert row[["win_rate", "margin", "chance"]].isna().all()
-    assert row["robust"] is pd.NA
-    assert row["matches"] == 0
-    undefined = matched["win_rate"].isna().groupby(matched["precision"]).sum()
-    assert undefined[["year", "global"]].tolist() == [1, 2]
-
-
 def test_global_joins_the_precisions() -> None:
-    scores = three(([-1, -2], [-3]), ([-1], [-2, -3]), ([-1, -5], [-2, -6]))
-    row = cell(metrics.matches(scores), "global")
-    assert row[metrics.COUNTS].tolist() == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
-    assert row[["win_rate", "robust", "margin"]].tolist() == [7 / 8, False, -3]
-    assert row["chance"] == pytest.approx(1 / 3 / 3 / 6)
-    robust = three(([-1], [-3]), ([-1], [-2]), ([-1], [-9]))
-    assert cell(metrics.matches(robust), "global")[["robust", "margin"]].tolist() == [True, 1]
+    year = [-1, -2], [-3]  # both win
+    month = [-1], [-2, -3]  # it wins twice
+    day = [-1, -5], [-2, -6]  # the first wins twice, the second once
+    row = cell(three(year, month, day), "global")
+    assert [row[name] for name in metrics.COUNTS] == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
+    assert row["win_rate"] == 7 / 8
+    assert not row["robust"]
+    assert row["margin"] == -5 - -2
+    assert row["chance"] == pytest.approx(1 / 3 * 1 / 3 * 1 / 6)
+
+
+def test_global_is_robust_where_all_precisions_are() -> None:
+    row = cell(three(([-1], [-3]), ([-1], [-2]), ([-1], [-9])), "global")
+    assert row["robust"]
+    assert row["margin"] == 1  # the smallest of 2, 1 and 8
 
 
 @pytest.mark.parametrize("known", [-1, -9])
 def test_global_is_undefined_where_a_precision_is(known: float) -> None:
     partly = three(([known], [-3]), ([known], []), ([known], [-2]))
     for scores in (partly, partly[partly["precision"] != "month"]):
-        row = cell(metrics.matches(scores), "global")
-        assert row["robust"] is pd.NA
-        assert row[["win_rate", "margin", "chance"]].isna().all()
+        row = cell(scores, "global")
         assert row["matches"] == 2
+        for name in ("robust", "win_rate", "margin", "chance"):
+            assert pd.isna(row[name])
 
 
 def test_cells_are_apart_and_in_order() -> None:
@@ -174,16 +187,6 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
 
 
-@pytest.mark.parametrize(("column", "values"), [
-    ("precision", "week"), ("logprob", [-1, -2, -np.inf]), ("logprob", [-1, -2, np.nan]),
-    ("date", ["1900", "1901", "1900"]),
-])  # fmt: skip
-def test_bad_scores(column: str, values: object) -> None:
-    scores = schemas.Scores.validate(table([-1.0, -2.0], [-3.0]))
-    with pytest.raises(SchemaError, match=column):
-        schemas.Scores.validate(scores.assign(**{column: values}))
-
-
 def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
     """Rows of `matches`: "101" is robust at year and day, "?" undefined, "-" no row."""
     names = {"1": True, "0": False, "?": pd.NA}
@@ -197,7 +200,14 @@ def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
     return frame.astype({"robust": "boolean"})
 
 
-FACTS = {"a": "111", "b": "100", "c": "110", "d": "000", "e": "1?0", "f": "01-"}
+FACTS = {
+    "a": "111",
+    "b": "100",
+    "c": "110",
+    "d": "000",
+    "e": "1?0",
+    "f": "01-",
+}
 
 
 def test_verdicts_and_their_variance() -> None:
@@ -210,7 +220,12 @@ def test_verdicts_and_their_variance() -> None:
     variance = pairs.set_index("fact_id")
     assert variance.index.tolist() == list("abcd")  # e and f lack one
     assert variance.loc["b", "few_shot"] == 0
-    for fact, values in {"a": [1, 1, 1], "b": [1, 0, 0], "c": [1, 1, 0], "d": [0, 0, 0]}.items():
+    for fact, values in {
+        "a": [1, 1, 1],
+        "b": [1, 0, 0],
+        "c": [1, 1, 0],
+        "d": [0, 0, 0],
+    }.items():
         assert table.loc[fact, ["year", "month", "day"]].tolist() == values
         assert variance.loc[fact, "standard"] == pytest.approx(np.var(values))
     assert metrics.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
@@ -218,23 +233,52 @@ def test_verdicts_and_their_variance() -> None:
 
 def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:
     frame = pd.DataFrame(values.values(), columns=["win_rate", "robust"])
-    frame = frame.assign(fact_id=list(values), model=model, precision=precision)
+    frame = frame.assign(
+        fact_id=list(values),
+        model=model,
+        precision=precision,
+    )
     return frame.assign(prompt_format="question").astype({"robust": "boolean"})
 
 
-BASE = {"a": (0.5, False), "b": (0.9, False), "c": (1.0, True), "e": (0.1, False)}
-TUNED = {"a": (0.7, False), "b": (1.0, True), "c": (0.8, False), "d": (1.0, True), "f": (1.0, True)}
+BASE = {
+    "a": (0.5, False),
+    "b": (0.9, False),
+    "c": (1.0, True),
+    "e": (0.1, False),
+}
+TUNED = {
+    "a": (0.7, False),
+    "b": (1.0, True),
+    "c": (0.8, False),
+    "d": (1.0, True),
+    "f": (1.0, True),
+}
 
 
 def test_duels_by_hand() -> None:
-    both = [entered(TUNED, "t"), entered(BASE, "b"), entered(BASE, "t", "day")]
-    both = pd.concat([*both, entered(BASE, "b", "day"), entered(TUNED, "another")])
-    table = metrics.duels(both.astype({"robust": float}), "t", "b")
-    assert table[["first", "second"]].drop_duplicates().values.tolist() == [["t", "b"]]
-    shares = table.set_index(["precision", "metric", "outcome"])["share"].unstack()
-    shares = shares[["win", "tie", "lose"]]
+    table = pd.concat(
+        [
+            entered(TUNED, "tuned"),
+            entered(BASE, "base"),
+            entered(BASE, "tuned", "day"),
+            entered(BASE, "base", "day"),
+            entered(TUNED, "another"),
+        ]
+    )
+    found = metrics.duels(table.astype({"robust": float}), "tuned", "base")
+    assert set(found["first"]) == {"tuned"}
+    assert set(found["second"]) == {"base"}
+    shares = found.set_index(["precision", "metric", "outcome"])["share"]
     # Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
-    assert shares.loc[("year", "win_rate")].tolist() == pytest.approx([2 / 3, 0, 1 / 3])
-    assert shares.loc[("year", "robust")].tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3])
-    assert shares.loc["day"].to_numpy().tolist() == [[0, 1, 0], [0, 1, 0]]  # also what never was
-    assert table.groupby("precision")["n"].unique().map(list).to_dict() == {"day": [4], "year": [3]}
+    assert shares["year", "win_rate"].to_dict() == pytest.approx(
+        {"win": 2 / 3, "tie": 0, "lose": 1 / 3}
+    )
+    assert shares["year", "robust"].to_dict() == pytest.approx(
+        {"win": 1 / 3, "tie": 1 / 3, "lose": 1 / 3}
+    )
+    # Where nothing is won or lost, that is told, too.
+    for metric in ("win_rate", "robust"):
+        assert shares["day", metric].to_dict() == {"win": 0, "tie": 1, "lose": 0}
+    assert set(found.loc[found["precision"] == "day", "n"]) == {4}
+    assert set(found.loc[found["precision"] == "year", "n"]) == {3}

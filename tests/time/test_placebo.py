@@ -12,7 +12,12 @@ from factrobust.time.dates import grid, sample_dates, thinned
 from factrobust.time.metrics import matches
 from factrobust.time.placebo import windows
 
-CELL = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
+CELL = {
+    "model": "m",
+    "prompt_format": "question",
+    "fact_id": "f",
+    "precision": "year",
+}
 
 
 def six(*values: float, labels: str = "iiccii", **columns: object) -> pd.DataFrame:
@@ -33,7 +38,8 @@ KNOWN = (1, 2, 5, 6, 3, 4)
 
 def test_the_true_block_is_that_of_the_matches() -> None:
     scores = pd.concat([six(*MIXED), six(*KNOWN, fact_id="g"), six(1, 1, 1, 1, 1, 1, fact_id="h")])
-    found, matched = windows(scores), matches(scores)
+    found = windows(scores)
+    matched = matches(scores)
     true = found[found["true"]].set_index("fact_id")
     year = matched[matched["precision"] == "year"].set_index("fact_id")
     assert true["win_rate"].to_dict() == year["win_rate"].to_dict() == {"f": 7 / 8, "g": 1, "h": 0}
@@ -66,9 +72,18 @@ def knowing(dates: pd.DataFrame) -> pd.Series:
 
 
 def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
-    dates = thinned(sample_dates(facts), sampling=sampling, n_correct=3, n_incorrect=4)
+    dates = thinned(
+        sample_dates(facts),
+        sampling=sampling,
+        n_correct=3,
+        n_incorrect=4,
+    )
     dates = dates[dates["precision"] == "year"]
-    return dates.assign(model="m", prompt_format="question", logprob=score(dates))
+    return dates.assign(
+        model="m",
+        prompt_format="question",
+        logprob=score(dates),
+    )
 
 
 FACTS = pd.DataFrame({"fact_id": ["f", "g", "h", "long", "other"], "subject": list("abcde")})
@@ -158,7 +173,12 @@ def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
     zeros = [[0.0] * 3] * 3
     found = placebo.corners(placebo.measured(asked_of_all({2000: values, 1990: zeros})))
     nats = found[found["measure"] == "nats"].set_index("corner")["value"]
-    expected = {"own": 1, "other names": 3, "other subjects": 36, "both other": 432 / 4}
+    expected = {
+        "own": 1,
+        "other names": 3,
+        "other subjects": 36,
+        "both other": 432 / 4,
+    }
     assert nats.to_dict() == expected
     parts = placebo.effects(found).query("measure == 'nats'").set_index("effect")["value"]
     assert parts.to_dict() == {
@@ -172,7 +192,12 @@ def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
     assert leads.to_dict() == {"other names": -2, "other subjects": -35, "both other": -107}
 
 
-PLANTED = {"the date": 0.5, "the name's era": 0.3, "the subject's era": -0.2, "the fact": 0.7}
+PLANTED = {
+    "the date": 0.5,
+    "the name's era": 0.3,
+    "the subject's era": -0.2,
+    "the fact": 0.7,
+}
 
 
 @pytest.mark.parametrize("effect", PLANTED)
@@ -201,7 +226,14 @@ def test_what_is_planted_is_seen_where_it_is_and_nowhere_else(effect: str) -> No
 
 def test_often_minus_never_by_hand() -> None:
     """Of the first resample (4 + 1) / 2 - 2, of the second (3 x 1 + 4) / 4 - 2 weighs facts as drawn."""
-    values, often = np.array([4.0, 1.0, 2.0]), np.array([True, True, False])
-    weights = np.array([[1.0, 1.0, 1.0], [1.0, 3.0, 2.0], [1.0, 1.0, 0.0]])
+    values = np.array([4.0, 1.0, 2.0])
+    often = np.array([True, True, False])
+    weights = np.array(
+        [
+            [1.0, 1.0, 1.0],
+            [1.0, 3.0, 2.0],
+            [1.0, 1.0, 0.0],
+        ]
+    )
     apart = placebo.often_minus_never(weights, values, often)
     np.testing.assert_allclose(apart, [0.5, -0.25, np.nan])

@@ -28,7 +28,9 @@ def worded(facts: pd.DataFrame) -> pd.DataFrame:
 class YearModel(Model):
     """Tokens are words; the first one's log-probability is that of the year, others' are -0.25."""
 
-    name, fingerprint, prompt_format = "by year", "by year", "prefix"
+    name = "by year"
+    fingerprint = "by year"
+    prompt_format = "prefix"
     chat = ("<user>", "<model>\n")
 
     def __init__(self, logprob: Callable[[int], float]) -> None:
@@ -38,7 +40,8 @@ class YearModel(Model):
     def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
         assert job.operation == "score"
         for i, request in reversed(list(enumerate(job.requests))):
-            prompt, answer = request["prompt"], request["answer"]
+            prompt = request["prompt"]
+            answer = request["answer"]
             self.asked.append((prompt, answer))
             year = int([0, *re.findall(r"\b\d{4}\b", prompt)][-1])
             words = len(answer.split())
@@ -64,7 +67,8 @@ def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.
     labels = [s if o == 0 else "incorrect" for o, s in zip(off, inner, strict=True)]
     table = pd.DataFrame({"fact_id": fact_id, "precision": "year", "year": list(years)})
     table.insert(2, "date", table["year"].astype(str))
-    table["alpha"], table["years_off"] = (table["year"] - 2002) / 5, np.array(off, float)
+    table["alpha"] = (table["year"] - 2002) / 5
+    table["years_off"] = np.array(off, float)
     return table.assign(label=labels)
 
 
@@ -78,8 +82,12 @@ def test_statements(facts):
         ["In 2000, who led Peru?", "In 2000, Peru was led by", "Juan Rey Sol"],
         ["In 2001, who led Peru?", "In 2001, Peru was led by", "Juan Rey Sol"],
         ["In February 1992, which club was Ana in?", "In February 1992, Ana was in", "Lima"],
-        ["On February 29, 1992, which club was Ana in?", "On February 29, 1992, Ana was in", "Lima"],
-    ]  # fmt: skip
+        [
+            "On February 29, 1992, which club was Ana in?",
+            "On February 29, 1992, Ana was in",
+            "Lima",
+        ],
+    ]
     pd.testing.assert_frame_equal(made[list(dates)], dates.reset_index(drop=True))
 
 
@@ -113,7 +121,8 @@ def test_scores_by_hand(facts):
 
 def test_prompts_are_what_is_sent(facts):
     statements = probe.statements(facts, by_hand(range(2001, 2003)))
-    asked, begun = "In 2001, who led Peru?", "In 2001, Peru was led by"
+    asked = "In 2001, who led Peru?"
+    begun = "In 2001, Peru was led by"
     expected = {
         "prefix": (f"{asked} {begun}", " Juan Rey Sol"),
         "zero-shot": (f"Q: {asked}\nA:", " Juan Rey Sol"),
@@ -136,7 +145,12 @@ def test_object_in_the_question(toy_model):
     """The club is called like the player's town: only its words at the end are scored."""
     answers = {"\nA:": {" Lima": 0.25, " Cusco": 0.75}, " Lima": {" FC": 0.5, " SC": 0.5}}
     model = toy_model(answers | {" FC": {" Lima": 1.0}})
-    fact = {"subject": "Rosa of Lima FC", "relation": "club", "object": "Lima FC", "fact_id": "f"}
+    fact = {
+        "subject": "Rosa of Lima FC",
+        "relation": "club",
+        "object": "Lima FC",
+        "fact_id": "f",
+    }
     statements = probe.statements(worded(pd.DataFrame([fact])), by_hand(fact_id="f"))
     assert statements["question"].str.endswith("which club was Rosa of Lima FC in?").all()
     scores = probe.scored(model, statements, prompt_format="zero-shot")
@@ -145,9 +159,19 @@ def test_object_in_the_question(toy_model):
 
 
 def test_wrong_names_are_scored_after_the_same_question(toy_model):
-    words = {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}
+    words = {
+        " Lima": 0.5,
+        " Cusco": 0.125,
+        " Puno": 0.25,
+        " Ica": 0.125,
+    }
     model = toy_model({"\nA:": words})
-    fact = {"subject": "Ana", "relation": "club", "object": "Lima", "fact_id": "f"}
+    fact = {
+        "subject": "Ana",
+        "relation": "club",
+        "object": "Lima",
+        "fact_id": "f",
+    }
     facts = worded(pd.DataFrame([fact])).assign(others=[["Cusco", "Puno"]])
     asked = probe.statements(facts, by_hand(fact_id="f"))
     scores = probe.scored(model, asked, prompt_format="zero-shot")
@@ -163,7 +187,12 @@ def test_a_wrong_subject_is_asked_with_its_own_question(toy_model):
     words = {" Lima": 0.5, " Cusco": 0.5}
     model = toy_model({"Ana in?\nA:": words, "Bo in?\nA:": {" Lima": 0.125, " Cusco": 0.875}})
     ana, bo = (f"which club was {name} in?" for name in ("Ana", "Bo"))
-    fact = {"fact_id": "f", "object": "Lima", "others": ["Cusco"], "prefix": ""}
+    fact = {
+        "fact_id": "f",
+        "object": "Lima",
+        "others": ["Cusco"],
+        "prefix": "",
+    }
     facts = pd.DataFrame([fact | {"question": q, "asked_of": k} for k, q in enumerate((ana, bo))])
     asked = probe.statements(facts, by_hand(range(2001, 2003), "f"))
     assert asked[["year", "asked_of"]].values.tolist() == [
@@ -191,9 +220,13 @@ def test_holders_of_an_office():
     # A second word costs 0.25.
     columns = ["year", "term", "candidate", "true", "logprob", "prior"]
     assert found[columns].to_numpy().tolist() == [
-        [1990, 1, 0, False, -1, -3], [1990, 1, 1, True, -1.25, -3.25], [1990, 1, 2, False, -1, -3],
-        [2000, 2, 0, True, -2, -3], [2000, 2, 1, False, -2.25, -3.25], [2000, 2, 2, True, -2, -3],
-    ]  # fmt: skip
+        [1990, 1, 0, False, -1, -3],
+        [1990, 1, 1, True, -1.25, -3.25],
+        [1990, 1, 2, False, -1, -3],
+        [2000, 2, 0, True, -2, -3],
+        [2000, 2, 1, False, -2.25, -3.25],
+        [2000, 2, 2, True, -2, -3],
+    ]
     prompts, answers = zip(*model.asked, strict=True)
     assert {*prompts} == {"In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"}
     assert {*answers} == {" Ann", " Bob Roy"}

@@ -7,7 +7,8 @@ import pytest
 from factrobust import schemas, time
 from factrobust.models.interface import LacksError
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 
 
 def test_time_scores_every_statement_in_every_format(notebook):
@@ -34,7 +35,13 @@ def test_the_offices_that_are_named(monkeypatch):
 def test_published_years_and_all_subjects_are_asked(monkeypatch, notebook):
     monkeypatch.setattr(time.Study, "_scored", lambda self, statements: statements)
     monkeypatch.setattr(schemas.CubeScores, "validate", lambda scores: scores)
-    given = {"data": "embedded", "n_correct": 2, "n_incorrect": 3, "n_fine": 4, "n_others": 2}
+    given = {
+        "data": "embedded",
+        "n_correct": 2,
+        "n_incorrect": 3,
+        "n_fine": 4,
+        "n_others": 2,
+    }
     study = time.Study(**notebook(models=[], n_facts=40, n_subjects=2, **given))
     assert study.statements["others"].map(len).eq(2).all()
     published = study.as_published
@@ -53,18 +60,3 @@ def test_published_years_and_all_subjects_are_asked(monkeypatch, notebook):
     questions = [part["question"].to_numpy() for part in asked]
     assert all((one != other).all() for one, other in combinations(questions, 2))
     assert asked[1]["object"].tolist() == tested["object"].tolist()
-
-
-def test_the_facts_that_are_named_are_asked(notebook):
-    names = ["head_of_state/united-states/barack-obama", "member_of/freddie-mercury/queen"]
-    sizes = {"n_correct": 3, "n_incorrect": 3, "fact_ids": names}
-    study = time.Study(**notebook(models=[], data="embedded", **sizes))
-    assert set(study.facts["fact_id"]) == set(study.dates["fact_id"]) == set(names)
-
-
-def test_without_models_only_the_dates_are_there(notebook):
-    sizes = {"n_correct": 3, "n_incorrect": 6, "n_facts": 7, "n_fine": 2}
-    study = time.Study(**notebook(models=[], data="embedded", **sizes))
-    assert study.scores.empty
-    facts = study.dates.groupby("precision")["fact_id"].nunique().to_dict()
-    assert facts == {"year": 7, "month": 2, "day": 2}  # two of the seven

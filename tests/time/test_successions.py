@@ -30,7 +30,13 @@ def asked(named: dict[tuple[int, int], str], chain: str = "head") -> pd.DataFram
 
 
 # Right, too late by one, right (the second time), too early by two (Bob, or by one: Ann's last), right.
-NAMED = {(1990, 0): "Ann", (1995, 0): "Bob", (2000, 2): "Ann", (2010, 3): "Bob", (2015, 3): "Cid"}
+NAMED = {
+    (1990, 0): "Ann",
+    (1995, 0): "Bob",
+    (2000, 2): "Ann",
+    (2010, 3): "Bob",
+    (2015, 3): "Cid",
+}
 
 
 def test_who_is_named_by_hand() -> None:
@@ -53,13 +59,22 @@ def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
     assert above.groupby("candidate")["above"].mean().tolist() == pytest.approx([0, 0, 0, 0])
     # Bob's two years stand out for him again, the others' for Ann and Cid.
     named = successions.predicted(above).set_index("year")["named"]
-    assert named.to_dict() == {1990: "Ann", 1995: "Bob", 2000: "Ann", 2010: "Bob", 2015: "Cid"}
+    assert named.to_dict() == {
+        1990: "Ann",
+        1995: "Bob",
+        2000: "Ann",
+        2010: "Bob",
+        2015: "Cid",
+    }
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_posterior_sums_over_all_ways_to_share_the_years(seed: int) -> None:
-    rng, years, terms = np.random.default_rng(seed), 5, 3
-    evidence, prior = rng.normal(size=(years, terms)), np.log(rng.dirichlet(np.ones(years + 1)))
+    rng = np.random.default_rng(seed)
+    years = 5
+    terms = 3
+    evidence = rng.normal(size=(years, terms))
+    prior = np.log(rng.dirichlet(np.ones(years + 1)))
     chances = np.zeros((years, terms))
     for counts in product(range(years + 1), repeat=terms):
         if sum(counts) == years:
@@ -80,11 +95,14 @@ def test_usual_lengths_by_hand() -> None:
 
 def office(chain: str, ends: list[int], nats: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores in every year of terms that begin in 1900, `nats` higher for the one in office."""
-    rows, term = [], 0
+    rows = []
+    term = 0
     for year in range(1900, ends[-1]):
         term += year == ends[term]
-        rows += [(year, term, k, f"{chain}{k}", k == term, nats * (k == term) - 9 - k, -1.0)
-                 for k in range(len(ends))]  # fmt: skip
+        rows += [
+            (year, term, k, f"{chain}{k}", k == term, nats * (k == term) - 9 - k, -1.0)
+            for k in range(len(ends))
+        ]
     terms = pd.DataFrame({"start": [1900, *ends[:-1]], "end": ends}).astype(str)
     return holder_scores(rows, chain), terms.assign(chain=chain)
 
@@ -115,10 +133,14 @@ def test_the_date_moves_a_pair_whoever_is_likelier_in_general() -> None:
 
     # The first is always the likelier one, and yet more so in the own term: -1 + 4 + 2 - 3 = 2 nats.
     [pair] = successions.crossed(scores([[-1, -4], [-2, -3]])).to_dict("records")
-    assert (pair["term"], pair["term_other"], pair["nats"], pair["moved"]) == (0, 1, 2, True)
+    assert pair["term"] == 0
+    assert pair["term_other"] == 1
+    assert pair["nats"] == 2
+    assert pair["moved"]
     # Here the date moves it the wrong way, by as much.
     [pair] = successions.crossed(scores([[-2, -3], [-1, -4]])).to_dict("records")
-    assert (pair["nats"], pair["moved"]) == (-2, False)
+    assert pair["nats"] == -2
+    assert not pair["moved"]
     # No date, no move; and of three terms, of which one is not asked for, one pair is left.
     none = successions.crossed(scores([[-1, -2, -3], [-1, -2, -3]]))
     assert none[["term", "term_other", "nats", "moved"]].values.tolist() == [[0, 1, 0, False]]

@@ -4,75 +4,79 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.together import metrics
-from factrobust.together import spine as questions
-
-KEY = metrics.KEY
+from factrobust.together import metrics, spine
 
 
-def test_facts_that_all_models_know_come_first():
-    rows = [("m", "a"), ("m", "b"), ("m", "c"), ("n", "b"), ("n", "d")]
-    table = pd.DataFrame(rows, columns=KEY).assign(right=[True, True, True, True, False])
-    one = metrics.most_shared(table, 1)
-    assert one[KEY].values.tolist() == [["m", "b"], ["n", "b"]]
-    more = metrics.most_shared(table, 2)
-    assert set(one.index) <= set(more.index)  # a larger spine asks nothing again
-    assert len(metrics.most_shared(table, 9)) == 4  # what is wrong is never taken
+def rows(*cells):
+    """Answers of one model: fact, arm, form, right."""
+    table = pd.DataFrame(cells, columns=["fact_id", "arm", "form", "right"])
+    return table.assign(model="m", relation="r", text="x")
 
 
-def spine():
+ANSWERS = rows(
+    ("a", "other words", 1, True), ("a", "other words", 2, False),
+    ("a", "no word changed", 1, True), ("a", "no word changed", 2, True),
+    ("b", "other words", 1, False), ("b", "other words", 2, False),
+    ("b", "no word changed", 1, True), ("b", "no word changed", 2, False),
+    ("a", "false", 1, False), ("a", "nonsense", 1, False), ("a", "filler", 1, True),
+)  # fmt: skip
+
+
+def test_what_is_lost_stands_beside_its_placebo():
+    shares = metrics.lost(ANSWERS)
+    found = shares.set_index(["fact_id", "arm"])["lost"]
+    assert found["a", "other words"] == 0.5
+    assert found["b", "other words"] == 1
+    assert found["b", "no word changed"] == 0.5
+    table = metrics.beside_placebos(shares)
+    side = table.pivot(index=["way", "fact_id"], columns="side", values="lost")
+    words = side.loc["other words, beside none changed"]
+    assert words.loc["b", ["change", "placebo"]].tolist() == [1, 0.5]
+    false = [way for way in metrics.WAYS if way.startswith("a false sentence")]
+    assert [side.loc[(way, "a"), "placebo"] for way in false] == [1, 0]
+    assert len(table) == 2 * 2 + 2 * 2  # the false sentence stands beside both of its placebos
+
+
+def known():
     """Two facts of one model: tokens of log P -0.1 and -0.3, and of -0.2."""
-    known = pd.DataFrame({"model": "m", "fact_id": ["a", "b"], "relation": "r", "domain": "d"})
-    known = known.assign(text=["Lima", "Oslo"], logprob=[-0.4, -0.2], entropy=[0.2, 0.1])
-    known = known.assign(
-        logprobs=[[-0.1, -0.3], [-0.2]], t_b=[1.0, questions.HIGHEST], frs=[0.6, 1.0]
-    )
-    rows = [("a", "wording", 1, "Lima", True), ("a", "wording", 2, "Rome", False),
-            ("b", "wording", 1, "Oslo", True), ("b", "wording", 2, "Oslo", True),
-            ("a", "context", "false", "Rome", False), ("a", "context", "irrelevant", "Lima", True),
-            ("a", "context", "true", "Lima", True)]  # fmt: skip
-    changed = pd.DataFrame(rows, columns=["fact_id", "way", "form", "text", "right"])
-    samples = pd.DataFrame({"model": "m", "fact_id": list("aaaabbbb"), "sample": [0, 1, 2, 3] * 2})
-    samples["correct"] = [True, False, True, True, True, True, False, False]
-    return known, changed.assign(model="m"), samples.assign(text="x")
+    table = pd.DataFrame({"model": "m", "fact_id": ["a", "b"], "relation": "r"})
+    table = table.assign(text="x", logprob=[-0.4, -0.2], t_b=[1.0, spine.HIGHEST])
+    return table.assign(logprobs=[[-0.1, -0.3], [-0.2]], frs=[0.6, 1.0])
 
 
 def test_measures_by_hand():
-    table = metrics.measures(*spine(), lambda groups: [len({*texts}) - 1.5 for texts in groups])
-    a, b = table.to_dict("records")
-    assert [a["short"], a["logprob"], a["mean_logprob"]] == pytest.approx([-2, -0.4, -0.2])
-    assert (a["minus_h"], a["t_b"], b["t_b"]) == (0.8, 1, questions.HIGHEST)
-    assert (a["heat"], b["heat"]) == (0.75, 0.5)
-    assert (a["wordings"], b["wordings"], a["contexts"]) == (0.5, 1, 0.5)
-    assert (a["true"], a["irrelevant"], a["false"]) == (1, 1, 0)
-    assert np.isnan(b["contexts"])  # nothing could be stated
-    assert (a["scons"], b["scons"], a["cert"]) == (0.5, 0, 0)  # clipped at 0
+    a, b = metrics.measures(known(), ANSWERS).to_dict("records")
+    assert [a["short"], a["logprob"], a["t_b"]] == [-2, -0.4, 1]
+    assert (a["words"], b["words"]) == (0.5, 0)
+    assert a["context"] == pytest.approx(1 / 3)
+    assert np.isnan(b["context"])  # it has no sentence
+    assert np.isnan(a["heat"])  # nothing was sampled
 
 
-def test_two_forms_of_each_measure():
-    known, changed, samples = spine()
-    own = {"logprob": -0.5, "logprobs": [[-0.5]] * len(changed), "entropy": 0.3, "t_b": 0.7}
-    halves = metrics.second_forms(known, changed.assign(**own), samples).set_index(
-        ["measure", "fact_id"]
-    )
-    assert halves.loc[("logprob", "a"), ["one", "other"]].tolist() == [-0.4, -0.5]
-    assert halves.loc[("t_b", "b"), ["one", "other"]].tolist() == [questions.HIGHEST, 0.7]
-    assert halves.loc[("wordings", "a"), ["one", "other"]].tolist() == [0, 1]  # form 2, and form 1
-    changed.loc[changed["text"] == "Oslo", "text"] = (
-        "Oslo is it"  # another answer has no second form
-    )
-    other = metrics.second_forms(known, changed.assign(**own), samples)
-    assert set(other.loc[other["measure"] == "logprob", "fact_id"]) == {"a"}
-    assert halves.loc[("cert", "b"), ["one", "other"]].tolist() == [1, 0]
+def test_alpha_by_hand():
+    """Of two forms with variances 1/3 and 1/4, and a sum with variance 11/12."""
+    forms = pd.DataFrame({"one": [1, 1, 0, 0], "other": [1, 0, 0, 0]})
+    variances = 1 / 3 + 1 / 4
+    assert metrics.alpha(forms) == pytest.approx(2 * (1 - variances / (11 / 12)))
+    assert metrics.alpha(forms.assign(other=forms["one"])) == pytest.approx(1)
+    assert np.isnan(metrics.alpha(forms.assign(other=1 - forms["one"])))  # no sum differs
+    assert metrics.alpha(forms.assign(other=[0, 0, 0, 1])) == 0  # not below
+    assert np.isnan(metrics.alpha(forms[["one"]]))
 
 
-def test_reliability_by_hand():
-    halves = pd.DataFrame({"one": [1, 2, 3, 4], "other": [1, 2, 4, 3]})
-    r = 1 - 6 * 2 / (4 * 15)  # Spearman's, of four ranks with two apart by 1
-    assert metrics.reliability(halves) == pytest.approx(2 * r / (1 + r))
-    assert metrics.reliability(halves.assign(other=[4, 3, 2, 1])) == 0
-    assert np.isnan(metrics.reliability(halves.assign(other=1)))
-    assert np.isnan(metrics.reliability(halves.head(2)))
+def test_reliabilities_are_computed_from_the_answers():
+    facts = pd.DataFrame({"model": "m", "fact_id": list("abcd"), "relation": "r", "text": "x"})
+    facts = facts.assign(logprob=[-4.0, -3.0, -2.0, -1.0], t_b=[1.0, 2.0, 3.0, 4.0])
+    again = facts.assign(arm="no word changed", form=1, right=True)
+    again["logprob"] = [-4.0, -3.0, -1.0, -2.0]
+    again.loc[0, "text"] = "another answer"  # it has no second value
+    forms = rows(*(("abcd"[k], "hot", form, k >= form) for k in range(4) for form in (1, 2)))
+    table = metrics.reliabilities(facts, pd.concat([again, forms])).set_index("measure")
+    assert table.loc["logprob", ["reliability", "n"]].tolist() == [0.5, 3]  # ranks 1 3 2
+    assert table.loc["t_b", "reliability"] == 1
+    hot = pd.DataFrame({"one": [0, 1, 1, 1], "two": [0, 0, 1, 1]})
+    assert table.loc["heat", "reliability"] == pytest.approx(metrics.alpha(hot))
+    assert table.loc["heat", ["n", "forms"]].tolist() == [4, 2]
 
 
 def test_corrected_and_partial_correlations_of_simulated_data():
@@ -127,15 +131,3 @@ def test_pairs_are_of_one_draw():
     )
     assert found["mean"].tolist() == [1, 1]
     assert found["n"].tolist() == [40, 40]
-
-
-def test_odds_are_of_a_fit_on_other_relations():
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=400)
-    rows = pd.DataFrame({"x": x, "relation": [f"r{i % 20}" for i in range(400)]})
-    rows["y"] = rng.random(400) < 1 / (1 + np.exp(-2 * x))
-    odds = metrics.held_out_odds(rows, "y", ["x"])
-    assert np.corrcoef(odds, x)[0, 1] > 0.9
-    flipped = rows.assign(y=np.where(rows["relation"] == "r3", ~rows["y"], rows["y"]))
-    here = (rows["relation"] == "r3").to_numpy()
-    assert metrics.held_out_odds(flipped, "y", ["x"])[here] == pytest.approx(odds[here])

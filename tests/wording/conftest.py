@@ -25,12 +25,17 @@ def simulate() -> Simulate:
         i = np.arange(n) % len(relations)
         x = rng.normal(size=(n, 3))
         logits = -0.5 + 0.5 * i + 0.8 * x[:, 0] + (0.4 + 0.2 * i) * x[:, 1] + 0.6 * x[:, 2]
-        table = pd.DataFrame({
-            "model": model,
-            "group_id": [f"{relations[k]}/{row}" for row, k in enumerate(i)],
-            "relation": [relations[k] for k in i], "correct": rng.random(n) < expit(logits),
-            "log_popularity": x[:, 0], "scons": x[:, 1], "cert": x[:, 2],
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "model": model,
+                "group_id": [f"{relations[k]}/{row}" for row, k in enumerate(i)],
+                "relation": [relations[k] for k in i],
+                "correct": rng.random(n) < expit(logits),
+                "log_popularity": x[:, 0],
+                "scons": x[:, 1],
+                "cert": x[:, 2],
+            }
+        )
         return table.assign(**columns)
 
     return simulate
@@ -44,4 +49,8 @@ def spector() -> pd.DataFrame:
     data = sm.datasets.spector.load_pandas().data
     ids = [f"student/{i}" for i in range(len(data))]
     data["correct"] = data["GRADE"].astype(bool)
-    return data.assign(model="m", group_id=ids, relation="economics")
+    return data.assign(
+        model="m",
+        group_id=ids,
+        relation="economics",
+    )

@@ -61,10 +61,13 @@ def test_facts_by_hand(facts):
     assert table[["question_id", "variant", "question"]].to_numpy().tolist() == [
         ["capital_of/netherlands#0", 0, "The Netherlands is the capital of which country?"],
         ["capital_of/netherlands#1", 1, "The capital of which country is the Netherlands?"],
-        ["capital_of/netherlands#2", 2,
-         "Can you name the country whose capital city is the Netherlands?"],
+        [
+            "capital_of/netherlands#2",
+            2,
+            "Can you name the country whose capital city is the Netherlands?",
+        ],
         ["capital_of/netherlands#3", 3, "Which country has its capital in the Netherlands?"],
-    ]  # fmt: skip
+    ]
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
     # How often words stand in texts is no popularity of a subject.
@@ -93,7 +96,8 @@ sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,
 def test_own_questions(write):
     table, counts, *_ = load_questions(write(MINE))
     assert tuple(table.columns) == wordings.COLUMNS
-    moon, sea = ["Neil Armstrong", "Armstrong"], ["Pacific", "the Pacific"]
+    moon = ["Neil Armstrong", "Armstrong"]
+    sea = ["Pacific", "the Pacific"]
     columns = ["question_id", "group_id", "variant", "prefix", "answers"]
     assert table[columns].to_numpy().tolist() == [
         *(["moon#0", "moon", 0, "", moon], ["moon#1", "moon", 1, "", moon]),
@@ -110,14 +114,17 @@ def test_own_questions(write):
     assert table["prefix"].tolist() == ["One is", "Uno is"]
 
 
-@pytest.mark.parametrize(("old", "new", "what"), [
-    ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
-    (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
-    ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
-    ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
-    ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
-    ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("Pacific|the Pacific|Pacific", "| |", r"line 3: the answers '\| \|' is no answer; write"),
+        (",place,\nmoon", ",place,often\nmoon", r"line 3: the popularity 'often' is not a number"),
+        ("person,1000\nsea", "thing,1000\nsea", r"line 4: the relation 'person' differs from that"),
+        ("Neil Armstrong|", "Buzz|", r"line 4: the answers 'Neil Armstrong\|Armstrong' differs"),
+        ("moon,Name", "sun,Name", r"^2 of 3 groups have one question only, 'moon' first: give e"),
+        ("Name the first person on the Moon.", "Who first walked on the Moon?", r"^1 of 2 groups"),
+    ],
+)
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
         load_questions(write(MINE.replace(old, new, 1)))
@@ -159,8 +166,10 @@ def test_quality_pairs_of_a_fact_by_hand():
     table = paraphrased(picked).table
     pairs = quality_pairs(table)
     assert pairs["pair"].value_counts().to_dict() == {
-        "paraphrase": 4 + 4 + 5, "other relation": 3, "other subject": 2,
-    }  # fmt: skip
+        "paraphrase": 4 + 4 + 5,
+        "other relation": 3,
+        "other subject": 2,
+    }
     own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
     assert own["original"].eq("Who was the father of Zeus?").all()
     reworded = table["question_id"].str.match("father/zeus#[1-4]")
@@ -204,13 +213,16 @@ def test_questions_are_the_facts_with_paraphrases_or_your_own(write) -> None:
 def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
     table, counts, *_ = wordings.load_named_questions("popqa:data/popqa.csv")
     own = table[table["variant"] == 0].set_index("group_id")
-    assert (len(own), own["relation"].nunique()) == (1000, 16)
+    assert len(own) == 1000
+    assert own["relation"].nunique() == 16
     first = own.loc["composer/10207"]  # the first line of the file
     assert first["question"] == "Who was the composer of Easy Living?"
     assert first["answers"] == ["Ralph Rainger", "Ralph Reichenthal"]
-    assert (first["popularity"], first["log_popularity"]) == (1381, pytest.approx(math.log(1381)))
+    assert first["popularity"] == 1381
+    assert first["log_popularity"] == pytest.approx(math.log(1381))
     other = table[table["group_id"] == "composer/10207"].set_index("variant")["question"]
     assert other[1] == "Which composer wrote Easy Living?"
     each = load_paraphrases().groupby("relation").size()
     full = own["relation"].map(each).sum() + len(own)
-    assert (len(table), counts["repeated_questions"]) == (full, 0)
+    assert len(table) == full
+    assert counts["repeated_questions"] == 0

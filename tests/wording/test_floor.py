@@ -11,7 +11,13 @@ from factrobust.wording import facts, floor
 def answers(rows):
     """(group_id, variant, correct) as marked answers of one model and prompt to one relation."""
     table = pd.DataFrame(rows, columns=["group_id", "variant", "correct"])
-    return floor.with_kind(table.assign(model="m", prompt_format="chat", relation="capital"))
+    return floor.with_kind(
+        table.assign(
+            model="m",
+            prompt_format="chat",
+            relation="capital",
+        )
+    )
 
 
 def test_no_word_changes_in_what_is_called_so():

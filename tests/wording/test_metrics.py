@@ -3,25 +3,29 @@
 import numpy as np
 import pandas as pd
 import pytest
-from pandera.errors import SchemaError
 
-from factrobust import schemas
-from factrobust.tables import TooFewError
 from factrobust.wording import metrics
 
 
-@pytest.mark.parametrize(("text", "answers", "substring", "correct"), [
-    ("film director", ["director"], True, True),  # the paper's example
-    ("He is an Actor.", ["actor"], True, True),  # capitalised
-    ("he is an actor", ["Actor"], True, True),  # lower case
-    ("ACTOR", ["actor"], False, True),  # no such spelling is tried
-    ("the united kingdom", ["United Kingdom"], True, True),
-    ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
-    ("Nigeria", ["Niger"], True, False), ("Hungary", ["un"], True, False),
-    ("São Paulo", ["Sao Paulo"], False, True), ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
-    ("rock'n'roll", ["rock"], True, False), ("", ["Paris"], False, False),
-    ("Paris", ["", "  "], False, False), ("Paris", [], False, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answers", "substring", "correct"),
+    [
+        ("film director", ["director"], True, True),  # the paper's example
+        ("He is an Actor.", ["actor"], True, True),  # capitalised
+        ("he is an actor", ["Actor"], True, True),  # lower case
+        ("ACTOR", ["actor"], False, True),  # no such spelling is tried
+        ("the united kingdom", ["United Kingdom"], True, True),
+        ("the United kingdom", ["United Kingdom"], True, True),  # capitalize lowers the rest
+        ("Nigeria", ["Niger"], True, False),
+        ("Hungary", ["un"], True, False),
+        ("São Paulo", ["Sao Paulo"], False, True),
+        ("Sao Paulo", ["Lima", "Sao Paulo "], True, True),
+        ("rock'n'roll", ["rock"], True, False),
+        ("", ["Paris"], False, False),
+        ("Paris", ["", "  "], False, False),
+        ("Paris", [], False, False),
+    ],
+)
 def test_rules(text: str, answers: list[str], substring: bool, correct: bool) -> None:
     marked = metrics.mark_by_rules(said([text]).assign(answers=[answers]))
     assert marked[["substring", "correct"]].values.tolist() == [[substring, correct]]
@@ -31,24 +35,29 @@ CLUB = "What does Chelsea Football Club play?"
 SINGAPORE = "What is the capital of Singapore?"
 
 
-@pytest.mark.parametrize(("text", "answers", "question", "right"), [
-    ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
-    ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
-    ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
-    ("Guinea-Bissau", ["Guinea"], "", False), ("New Mexico", ["Mexico"], "", False),
-    ("the north of Mexico", ["Mexico"], "", True),
-    ("South Korea", ["Korea", "South Korea"], "", True),
-    ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
-    ("American football", ["football"], "", False), ("a test pilot", ["pilot"], "", True),
-    ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
-    ("Chelsea Football Club plays football", ["football"], CLUB, True),
-    ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
-    ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
-    ("Boston, Massachusetts", ["US", "USA"], "", False),
-    ("It is Jane Austen's novel.", ["Austen"], "", True),
-    ("the holy book of the Sikhs", ["Sikh"], "", True),
-    ("debated among composers", ["composer"], "", False),  # no name
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answers", "question", "right"),
+    [
+        ("It is Equatorial Guinea.", ["Guinea"], "", False),  # an answer of another fact
+        ("Equatorial Guinea and Guinea", ["Guinea"], "", True),  # once by itself
+        ("Equatorial Guinea", ["Guinea", "Equatorial Guinea"], "", True),  # accepted as it is
+        ("Guinea-Bissau", ["Guinea"], "", False),
+        ("New Mexico", ["Mexico"], "", False),
+        ("the north of Mexico", ["Mexico"], "", True),
+        ("South Korea", ["Korea", "South Korea"], "", True),
+        ("punk rock", ["rock"], "", True),  # in small letters: a kind of it
+        ("American football", ["football"], "", False),
+        ("a test pilot", ["pilot"], "", True),
+        ("Chelsea Football Club plays rugby", ["football"], CLUB, False),
+        ("Chelsea Football Club plays football", ["football"], CLUB, True),
+        ("The capital of Singapore is Singapore.", ["Singapore"], SINGAPORE, True),
+        ("The capital of Singapore", ["Singapore"], SINGAPORE, False),
+        ("Boston, Massachusetts", ["US", "USA"], "", False),
+        ("It is Jane Austen's novel.", ["Austen"], "", True),
+        ("the holy book of the Sikhs", ["Sikh"], "", True),
+        ("debated among composers", ["composer"], "", False),  # no name
+    ],
+)
 def test_an_answer_inside_something_longer_is_not_stated(text, answers, question, right) -> None:
     known = ["Equatorial Guinea", "Guinea-Bissau", "American football", "punk rock", "test pilot"]
     every = pd.DataFrame({"relation": "capital", "answers": [known, answers]})
@@ -70,36 +79,6 @@ def said(texts: list[str], model: str = "m") -> pd.DataFrame:
     asked = {"model": model, "prompt_format": "question", "question": "What is it?"}
     logprobs = [[-0.5, -1.5], [-1.0], [], [-2.0], [-0.5]][: len(texts)]
     return questions()[: len(texts)].assign(**asked, text=texts, logprobs=logprobs)
-
-
-def samples(model: str = "m") -> pd.DataFrame:
-    texts = {"capital/france": ["Paris", "Lyon", "Paris"], "capital/niger": ["x", "x", "x"]}
-    rows = [(group, i, text) for group in texts for i, text in enumerate(texts[group])]
-    table = pd.DataFrame(rows, columns=["group_id", "sample", "text"])
-    logprobs = [[-0.1 * len(text), -0.3] for text in table["text"]]
-    return table.assign(model=model, question_id=table["group_id"] + "#0", logprobs=logprobs)
-
-
-def test_groups_by_hand():
-    first = said(["Lyon", "Paris", "", "Niamey", "Romania"])
-    second = said(["Paris", "Paris", "paris", " ", ""], "n")
-    sets = metrics.text_groups(pd.concat([first, second]))
-    assert sets["texts"].tolist() == [
-        *(["Lyon", "Paris", ""], ["Niamey", "Romania"], ["Paris", "Paris", "paris"], [" ", ""]),
-    ]
-    assert sets[["n_answers", "n_empty"]].values.tolist() == [[3, 1], [2, 0], [3, 0], [2, 2]]
-
-
-def test_a_model_that_is_named_twice_is_met():
-    responses = said(["a", "b"]).assign(prompt="p", raw="a", first="text", logprobs=[[-1.0]] * 2)
-    marked = metrics.mark_by_rules(responses)
-    schemas.MarkedResponses.validate(marked)
-    with pytest.raises(SchemaError, match="not unique"):
-        schemas.MarkedResponses.validate(pd.concat([marked, marked], ignore_index=True))
-
-
-def controls(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    return metrics.text_groups(metrics.control_groups(table, seed))
 
 
 def test_log_p_of_an_answer_is_the_sum_over_its_tokens():
@@ -131,36 +110,15 @@ def test_what_a_measure_tells_beside_the_person():
     assert found["n"] == 4
 
 
-def test_controls_are_answers_to_other_questions_in_the_same_wording():
-    cells = [(i, v) for i in range(5) for v in range(4) if (i, v) != (2, 3)]
-    rows = [(f"q{i}", v, "r", f"{i}.{v}", [-1.0]) for i, v in cells]
-    rows += [("alone", 0, "s", "x", [-1.0])]
-    names = ["group_id", "variant", "relation", "text", "logprobs"]
-    table = pd.DataFrame(rows, columns=names).assign(model="m")
-    found = controls(table).set_index("group_id")["texts"]
-    assert sorted(found.index) == ["q0", "q1", "q2", "q3", "q4"]
-    for group, texts in found.items():
-        asked, variants = zip(*(text.split(".") for text in texts), strict=True)
-        assert str(group)[1:] not in asked
-        assert len(set(asked)) == len(asked)
-        assert len(set(variants)) == len(variants)
-    assert sorted(text for texts in found for text in texts) == sorted(table["text"][:-1])
-    with pytest.raises(TooFewError, match="ask about more facts"):
-        controls(table[-1:])
-    other = controls(table.sample(frac=1, random_state=0)).set_index("group_id")
-    assert all(sorted(other["texts"][name]) == sorted(texts) for name, texts in found.items())
-    again = controls(table, seed=1).set_index("group_id")["texts"]
-    assert any(sorted(again[name]) != sorted(texts) for name, texts in found.items())
-    # Two questions only: each has the other's answers.
-    pair = controls(table[table["group_id"].isin(["q0", "q1"])])
-    assert pair.set_index("group_id")["texts"]["q0"] == ["1.0", "1.1", "1.2", "1.3"]
-
-
 def test_equal_pairs_by_hand():
     groups = [
         ["Paris", "paris.", "the Paris", "Lyon"],  # 3 of 6 pairs; shares 3/4, 1/4
-        ["Paris", "Lyon"], ["", " ", "Lyon"], ["Paris", "Paris"], ["Paris"], [],
-    ]  # fmt: skip
+        ["Paris", "Lyon"],
+        ["", " ", "Lyon"],
+        ["Paris", "Paris"],
+        ["Paris"],
+        [],
+    ]
     expected = [1 / 2, 0, 1 / 3, 1, np.nan, np.nan]
     assert metrics.equal_pairs(groups).tolist() == pytest.approx(expected, nan_ok=True)
 
@@ -252,10 +210,15 @@ def test_correlations_across_relations_and_within_them():
 
 def test_between_and_within_relations():
     table = pd.DataFrame({"relation": list("aabb"), "x": [0.0, 0.2, 0.8, 1.0]})
-    table = table.assign(model="m", group_id=list("pqrs"), correct=[True, False, True, True])
+    table = table.assign(
+        model="m",
+        group_id=list("pqrs"),
+        correct=[True, False, True, True],
+    )
     between, within = metrics.between_and_within(table, {"x": "SCons"}, bins=2)
     assert between[["relation", "x", "mean", "n"]].values.tolist() == [
-        ["a", pytest.approx(0.1), 0.5, 2], ["b", pytest.approx(0.9), 1.0, 2],
-    ]  # fmt: skip
+        ["a", pytest.approx(0.1), 0.5, 2],
+        ["b", pytest.approx(0.9), 1.0, 2],
+    ]
     assert within["x"].tolist() == pytest.approx([-0.1, 0.1, -0.1, 0.1])
     assert within["correct"].tolist() == [0.5, -0.5, 0, 0]

@@ -16,19 +16,32 @@ from factrobust.models.sentences import Encoder
 from factrobust.wording import probe
 
 TABLE = {
-    " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2}, " Kenyans?": {" Mombasa": 0.7, " Nairobi": 0.3},
-    " Nairobi": {".": 0.9, ",": 0.1}, " Mombasa": {".": 1.0}, ".": {" It": 0.6, " He": 0.4},
-    " It": {" is": 1.0}, " is": {"\n": 1.0}, "\n": {" never": 1.0},
-    " Peru?": {" Li": 0.7, " Cu": 0.3}, " Li": {"ma": 0.9, "ga": 0.1}, " Chad?": {"\n": 1.0},
-    " Washington?": {" D": 1.0}, " D": {".C": 1.0}, ".C": {". ": 1.0}, ". ": {"This": 1.0},
-}  # fmt: skip
+    " Kenya?": {" Nairobi": 0.8, " Mombasa": 0.2},
+    " Kenyans?": {" Mombasa": 0.7, " Nairobi": 0.3},
+    " Nairobi": {".": 0.9, ",": 0.1},
+    " Mombasa": {".": 1.0},
+    ".": {" It": 0.6, " He": 0.4},
+    " It": {" is": 1.0},
+    " is": {"\n": 1.0},
+    "\n": {" never": 1.0},
+    " Peru?": {" Li": 0.7, " Cu": 0.3},
+    " Li": {"ma": 0.9, "ga": 0.1},
+    " Chad?": {"\n": 1.0},
+    " Washington?": {" D": 1.0},
+    " D": {".C": 1.0},
+    ".C": {". ": 1.0},
+    ". ": {"This": 1.0},
+}
 QUESTIONS = [
     ("kenya#0", "What is the capital of Kenya?"),
-    ("kenya#1", "What is the capital of the Kenyans?"), ("kenya#2", "Which city rules Kenya?"),
-    ("kenya#3", "What is the capital of Kenya?"), ("peru#0", "Where is the government of Peru?"),
-    ("peru#1", "Which city rules Chad?"), ("dc#0", "Who is Washington?"),
+    ("kenya#1", "What is the capital of the Kenyans?"),
+    ("kenya#2", "Which city rules Kenya?"),
+    ("kenya#3", "What is the capital of Kenya?"),
+    ("peru#0", "Where is the government of Peru?"),
+    ("peru#1", "Which city rules Chad?"),
+    ("dc#0", "Who is Washington?"),
     ("dc#1", "Who is this Washington?"),
-]  # fmt: skip
+]
 TEXTS = [text for _, text in QUESTIONS]
 ALPHA = 1e-4
 
@@ -37,10 +50,19 @@ ALPHA = 1e-4
 def questions():
     made = pd.DataFrame(QUESTIONS, columns=["question_id", "question"], index=range(10, 18))
     made[["group_id", "variant"]] = made["question_id"].str.split("#", expand=True)
-    group, accepted = made["group_id"], {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
+    group = made["group_id"]
+    accepted = {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
     relation = group.map({"kenya": "capital", "peru": "capital", "dc": "name"})
-    made = made.assign(variant=made["variant"].astype(int), relation=relation, prefix="To " + group)
-    return made.assign(answers=group.map(accepted), popularity=4.0, log_popularity=9.2)
+    made = made.assign(
+        variant=made["variant"].astype(int),
+        relation=relation,
+        prefix="To " + group,
+    )
+    return made.assign(
+        answers=group.map(accepted),
+        popularity=4.0,
+        log_popularity=9.2,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +73,10 @@ def toy(toy_model):
 class Parrot(Model):
     """Answers by a table of prompts; remembers what it was asked, call by call."""
 
-    name, fingerprint, prompt_format, chat = "parrot", "parrot", "question", None
+    name = "parrot"
+    fingerprint = "parrot"
+    prompt_format = "question"
+    chat = None
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -135,9 +160,14 @@ def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model,
 def test_a_label_is_no_answer_and_the_next_question_ends_one(toy_model, questions):
     """After "Peru?" comes a label and a newline, then Lima; after "Chad?" the model asks on at once."""
     rows = {
-        " Peru?": {" Answer": 1.0}, " Answer": {":": 1.0}, ":": {"\n": 1.0}, "\n": {"Lima": 1.0},
-        "Lima": {"\n": 1.0}, " Chad?": {" Question": 1.0}, " Question": {":": 1.0},
-    }  # fmt: skip
+        " Peru?": {" Answer": 1.0},
+        " Answer": {":": 1.0},
+        ":": {"\n": 1.0},
+        "\n": {"Lima": 1.0},
+        "Lima": {"\n": 1.0},
+        " Chad?": {" Question": 1.0},
+        " Question": {":": 1.0},
+    }
     model = toy_model(rows, prompt_format="question")
     asked = questions.iloc[[4, 5]]
     assert probe.greedy(model, asked, max_new_tokens=4, go_on=True)["text"].tolist() == ["Lima", ""]
@@ -158,7 +188,12 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, mon
     assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
     assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
     assert parrot.temperatures == {None, 0.5}
-    settings = {"n": 10, "max_new_tokens": 3, "top_k": None, "top_p": None}
+    settings = {
+        "n": 10,
+        "max_new_tokens": 3,
+        "top_k": None,
+        "top_p": None,
+    }
     assert parrot.settings.items() >= settings.items()
 
 

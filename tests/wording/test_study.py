@@ -5,7 +5,8 @@ import pytest
 
 from factrobust import wording
 
-GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+GEMMA = "gemma-3-270m"
+SMOLLM = "smollm2-135m-instruct"
 WORDING = {"data": "embedded", "n_samples": 10, "max_new_tokens": 20}
 WORDING |= {"sentence_encoder": "all-MiniLM-L6-v2"}
 
@@ -29,7 +30,12 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
 
 
 def test_wording_asks_about_facts_of_the_exposures_that_are_named(notebook):
-    given = WORDING | {"models": [], "data": "world", "n_facts": 2000, "exposures": [0, 64]}
+    given = WORDING | {
+        "models": [],
+        "data": "world",
+        "n_facts": 2000,
+        "exposures": [0, 64],
+    }
     study = wording.Study(**notebook(**given))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
@@ -37,15 +43,12 @@ def test_wording_asks_about_facts_of_the_exposures_that_are_named(notebook):
 
 
 def test_wording_asks_the_variants_that_are_named(notebook):
-    given = {"data": "town", "n_facts": 780, "max_new_tokens": 5, "exposures": [0, 8, 16, 32, 64]}
+    given = {
+        "data": "town",
+        "n_facts": 780,
+        "max_new_tokens": 5,
+        "exposures": [0, 8, 16, 32, 64],
+    }
     given |= {"models": ["smollm2-taught"], "sentence_encoder": "all-MiniLM-L6-v2"}
     study = wording.Study(**notebook(**given), prompt_format="question-answer", variants=[8, 9])
     assert study.marked["variant"].value_counts().to_dict() == {8: 130, 9: 130}
-
-
-def test_wording_asks_a_tuned_model_in_another_prompt(notebook):
-    asked = notebook(models=[SMOLLM], n_facts=16, **WORDING)
-    study = wording.Study(**asked, prompt_format="two-shot")
-    assert study.formats == {SMOLLM: "two-shot"}
-    assert study.responses["prompt"].str.startswith("Q: Which planet").all()
-    assert study.marked["group_id"].nunique() == 16

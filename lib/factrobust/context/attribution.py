@@ -22,7 +22,10 @@ from factrobust.text import contains
 
 OUTCOME = "from_context"
 FOLLOWS = ("context", "both", "slots")  # of `rules.CAUSES`
-PRECISION = (1.0, 1e-9)  # of the coefficients' normal priors; of the constant's, so that it settles
+PRECISION = (
+    1.0,
+    1e-9,
+)  # of the coefficients' normal priors; of the constant's, so that it settles
 # Weights of columns, perplexities by their natural logarithm: nats, higher means context.
 SCORES: Mapping[str, Mapping[str, float]] = {
     "minus_log_p4": {"p4": -1},  # the answer given is expected
@@ -36,57 +39,69 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
     """The sound answers (`schemas.MarkedContext`) that say something, from memory, context or
     neither. Columns: model, question_id, base_id, source, from_context, and the SCORES for which
     `marked` has numbers (nats; NaN where one is missing); higher means context."""
-    telling = marked["sound"] & marked["source"].isin(["parametric", "contextual", "other"])
-    rows = marked[telling].reset_index(drop=True)
-    table = rows[["model", "question_id", "base_id", "source"]]
-    table = table.assign(**{OUTCOME: rows["source"] == "contextual"})
+    says = marked["source"].isin(["parametric", "contextual", "other"])
+    rows = marked[marked["sound"] & says].reset_index(drop=True)
+    table = rows[["model", "question_id", "base_id", "source"]].copy()
+    table[OUTCOME] = rows["source"] == "contextual"
     for name, weights in SCORES.items():
         terms = rows.reindex(columns=list(weights)).astype(float)
-        if terms.notna().any().all():
-            terms = terms.transform(lambda x: np.log(x) if x.name in PERPLEXITIES else x)
-            table[name] = (terms * weights).sum(axis=1, skipna=False)
+        if not terms.notna().any().all():
+            continue
+        perplexities = terms.columns.intersection(PERPLEXITIES)
+        terms[perplexities] = np.log(terms[perplexities])
+        table[name] = (terms * weights).sum(axis=1, skipna=False)
     return table
 
 
 def caused(answers: pd.DataFrame) -> pd.DataFrame:
     """Measured answers of `context.probe.swapped` with what the exchange and the words say of them.
 
-    Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots), moved_1,
-    moved_2 and moved_placebo (the answer after an exchange is another; NaN without a placebo), stated (the
-    passage holds the answer), says (the answer says anything), and defined (a score can tell: not where
-    memory says what the passage says, too).
+    Adds cause (`rules.swap_source`), from_context (it follows slots: context, both or slots),
+    moved_1, moved_2 and moved_placebo (the answer after an exchange is another; NaN without a
+    placebo), stated (the passage holds the answer), says (the answer says anything), and defined (a
+    score can tell: not where memory says what the passage says, too).
     """
-    rows = answers[["parametric", "contextual", "text_1", "text_2", "slots"]].to_numpy()
-    causes = [swap_source(memory, given, two, slots) for memory, given, *two, slots in rows]
-    told = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
-    told = told.set_axis(answers.index).assign(cause=causes)
-    told[OUTCOME] = told["cause"].isin(FOLLOWS)
+    table = by_words(answers["parametric"], answers["contextual"], answers["sentence"])
+    table.index = answers.index
+    causes = []
+    columns = answers[["parametric", "contextual", "text_1", "text_2", "slots"]]
+    for memory, given, first, second, slots in columns.itertuples(index=False):
+        causes.append(swap_source(memory, given, (first, second), slots))
+    table["cause"] = causes
+    table[OUTCOME] = table["cause"].isin(FOLLOWS)
     for name in ("1", "2", "placebo"):
         pairs = zip(answers["contextual"], answers[f"text_{name}"], strict=True)
-        told[f"moved_{name}"] = [float(not same_answer(*pair)) for pair in pairs]
-    told.loc[answers["placebo"] == "", "moved_placebo"] = np.nan
-    return answers.drop(columns="stated").assign(**told)
+        table[f"moved_{name}"] = [float(not same_answer(given, other)) for given, other in pairs]
+    table.loc[answers["placebo"] == "", "moved_placebo"] = np.nan
+    return answers.drop(columns="stated").assign(**table)
 
 
-def by_words(memory: Iterable[str], given: Iterable[str], contexts: Iterable[str]) -> pd.DataFrame:
+def by_words(
+    memory: Iterable[str],
+    given: Iterable[str],
+    contexts: Iterable[str],
+) -> pd.DataFrame:
     """What words say of answers without and with a context, [row]: changed (memory says otherwise),
     stated (the context says the answer, `rules.right`), says, and defined as in `caused`."""
-    rows = list(zip(memory, given, contexts, strict=True))
-    table = pd.DataFrame({
-        "changed": [not same_answer(m, a) for m, a, _ in rows],
-        "stated": [contains(c, [a]) for _, a, c in rows],
-        "says": [degeneracy(a) is None for _, a, _ in rows],
-    })  # fmt: skip
-    agrees = ~table["changed"] & table["stated"]
-    return table.assign(defined=table["says"] & ~agrees)
+    rows = []
+    for without, answer, context in zip(memory, given, contexts, strict=True):
+        changed = not same_answer(without, answer)
+        stated = contains(context, [answer])
+        says = degeneracy(answer) is None
+        agrees = stated and not changed
+        rows.append((changed, stated, says, says and not agrees))
+    return pd.DataFrame(rows, columns=["changed", "stated", "says", "defined"])
 
 
 def won_pairs(
-    table: pd.DataFrame, scores: Sequence[str], within: Sequence[str], outcome: str = OUTCOME
+    table: pd.DataFrame,
+    scores: Sequence[str],
+    within: Sequence[str],
+    outcome: str = OUTCOME,
 ) -> pd.DataFrame:
-    """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a model,
-    relation (base_id) and score, with pairs, and won, how many the former's score is higher in (ties count
-    half). The AUC within is the sum of won over that of pairs."""
+    """Pairs of a case with the outcome and one without, alike in the columns `within`: a row a
+    model, relation (base_id) and score, with pairs, and won, how many the former's score is higher
+    in (ties count half). The AUC within is the sum of won over that of pairs."""
     known = table.dropna(subset=list(scores))
     rows = []
     for (model, relation), part in known.groupby(["model", "base_id"], sort=False):
@@ -95,9 +110,9 @@ def won_pairs(
             for _, alike in part.groupby(list(within)):
                 has = alike[outcome].to_numpy(dtype=bool)
                 value = alike[score].to_numpy(dtype=float)
-                apart = value[has][:, None] - value[~has]
-                won += float((apart > 0).sum() + (apart == 0).sum() / 2)
-                pairs += apart.size
+                lead = value[has][:, None] - value[~has]
+                won += float((lead > 0).sum() + (lead == 0).sum() / 2)
+                pairs += lead.size
             if pairs:
                 rows.append((model, relation, score, won, pairs))
     return pd.DataFrame(rows, columns=["model", "base_id", "score", "won", "pairs"])
@@ -111,22 +126,24 @@ def told_by_two(
     k: int = 5,
     n_folds: int = 12,
 ) -> Array:
-    """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on other
-    values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways of making
-    folds, so that no luck of one is left."""
-    x = np.column_stack([np.ones(len(cases)), cases[list(names)].to_numpy(dtype=float)])
+    """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on
+    other values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways
+    of making folds, so that no luck of one is left."""
+    columns = cases[list(names)].to_numpy(dtype=float)
+    x = np.column_stack([np.ones(len(cases)), columns])
     y = cases[OUTCOME].to_numpy(dtype=float)
-    precision = np.where(np.arange(x.shape[1]) > 0, *PRECISION)
-    told = np.zeros(len(cases))
+    precision = np.full(x.shape[1], PRECISION[0])
+    precision[0] = PRECISION[1]
+    probability = np.zeros(len(cases))
     for seed in range(n_folds):
         values = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
         fold_of = {name: i % k for i, name in enumerate(values)}
         folds = cases[over].map(fold_of).to_numpy()
         for fold in np.unique(folds):
-            here = folds == fold
-            beta, _ = ridge(x[~here], y[~here], precision)
-            told[here] += expit(x[here] @ beta) / n_folds
-    return told
+            test = folds == fold
+            slopes, _ = ridge(x[~test], y[~test], precision)
+            probability[test] += expit(x[test] @ slopes) / n_folds
+    return probability
 
 
 class Auc(NamedTuple):
@@ -147,26 +164,28 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     min(n_context, n_not) successes in as many trials. Cases count as independent; NaN without one
     of either sort.
     """
-    y, x = np.asarray(from_context, dtype=bool), np.asarray(score, dtype=float)
-    y, x = y[np.isfinite(x)], x[np.isfinite(x)]
-    m, n = int(y.sum()), int((~y).sum())
+    score = np.asarray(score, dtype=float)
+    is_finite = np.isfinite(score)
+    score = score[is_finite]
+    y = np.asarray(from_context, dtype=bool)[is_finite]
+    m = int(y.sum())
+    n = int((~y).sum())
     if not m or not n:
         return Auc(np.nan, np.nan, np.nan, m, n)
-    a = float((rankdata(x)[y].sum() - m * (m + 1) / 2) / (m * n))
+    wins = rankdata(score)[y].sum() - m * (m + 1) / 2
+    a = float(wins / (m * n))
     if a in (0, 1):
         least = TAILS[0] ** (1 / min(m, n))
-        return Auc(a, least if a else 0.0, 1.0 if a else 1 - least, m, n)
-    of_one, of_other = a / (2 - a) - a**2, 2 * a**2 / (1 + a) - a**2
-    sums = [(k - 1) * of_one + (j - 1) * of_other for k, j in ((m, n), (n, m))]
+        bounds = (least, 1.0) if a == 1 else (0.0, 1 - least)
+        return Auc(a, *bounds, m, n)
+    of_one = a / (2 - a) - a**2
+    of_other = 2 * a**2 / (1 + a) - a**2
+    sums = (
+        (m - 1) * of_one + (n - 1) * of_other,
+        (n - 1) * of_one + (m - 1) * of_other,
+    )
     variance = (a * (1 - a) + max(sums)) / (m * n)
     half = TWO_SIDED * np.sqrt(variance) / (a * (1 - a))
-    return Auc(a, float(expit(logit(a) - half)), float(expit(logit(a) + half)), m, n)
-
-
-def auc_table(
-    table: pd.DataFrame, scores: Sequence[str] = tuple(SCORES), outcome: str = OUTCOME
-) -> pd.DataFrame:
-    """`auc` of the columns `scores`, a row a model and score."""
-    models = table.groupby("model", sort=False)
-    rows = [(m, name, *auc(part[outcome], part[name])) for m, part in models for name in scores]
-    return pd.DataFrame(rows, columns=["model", "score", *Auc._fields])
+    low = float(expit(logit(a) - half))
+    high = float(expit(logit(a) + half))
+    return Auc(a, low, high, m, n)

@@ -2,8 +2,8 @@
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
 the context of a question as a counterfactual (the thesis, section 3.1). Facts, whose truth is
-known, are questions of the same form (`facts_as_questions`), and their contexts are made here: single
-sentences, and passages as people have them (`passages`), with their answers exchanged.
+known, are questions of the same form (`facts_as_questions`), and their contexts are made here:
+single sentences, and passages as people have them (`passages`), with their answers exchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,15 @@ from factrobust.paths import DATA, ROOT, noted
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
-FILES = (DATA / "context" / "base_questions.csv", DATA / "context" / "objects.csv", TRAITS)
-BASE_FILES = {"embedded": FILES[0], "thesis": DATA / "published" / "4-context-wordings.csv"}
+FILES = (
+    DATA / "context" / "base_questions.csv",
+    DATA / "context" / "objects.csv",
+    TRAITS,
+)
+BASE_FILES = {
+    "embedded": FILES[0],
+    "thesis": DATA / "published" / "4-context-wordings.csv",
+}
 COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
 N_RIVALS = 8
@@ -36,7 +43,8 @@ Names = list[str]  # accepted spellings of an answer, the one that is written fi
 
 
 class Sentence(NamedTuple):
-    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is about."""
+    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is
+    about."""
 
     text: str
     names: Names
@@ -44,11 +52,16 @@ class Sentence(NamedTuple):
 
 
 _HAS_SLOT = pa.Check.str_contains(
-    r"\{object\}", error="has no slot; write {object} where the name of an object shall stand"
+    r"\{object\}",
+    error="has no slot; write {object} where the name of an object shall stand",
 )
-_IS_QUESTION = pa.Check.str_endswith("?", error="has no question mark at its end; write one")
+_IS_QUESTION = pa.Check.str_endswith(
+    "?",
+    error="has no question mark at its end; write one",
+)
 _NO_OTHER_BRACES = pa.Check.str_matches(
-    r"([^{}]|\{object\})*$", error="has braces other than those of {object}; remove them"
+    r"([^{}]|\{object\})*$",
+    error="has braces other than those of {object}; remove them",
 )
 _BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
 BASE_SCHEMA = tables.csv_schema(
@@ -95,10 +108,12 @@ def load_context_questions(
     tables.check_unique(objects, ["category", "name"], objects_path)
     sizes = base["category"].map(objects["category"].value_counts()).fillna(0).astype(int)
     tables.refuse(
-        base.assign(n=sizes, file=str(objects_path)), sizes < 2, base_path,
-        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer for "
-        "another one; add some, or delete its base questions",
-    )  # fmt: skip
+        base.assign(n=sizes, file=str(objects_path)),
+        sizes < 2,
+        base_path,
+        "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer "
+        "for another one; add some, or delete its base questions",
+    )
     objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
@@ -111,7 +126,12 @@ def load_context_questions(
     return table[list(COLUMNS)].reset_index(drop=True)
 
 
-def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) -> pd.DataFrame:
+def load_named_context(
+    name: str,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the
     invented world's sets (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
     base_questions.txt and objects.csv. ValueError for another name."""
@@ -123,12 +143,17 @@ def load_named_context(name: str, *, limit: int | None = None, seed: int = 0) ->
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
     if name in BASE_FILES:
         return load_context_questions(BASE_FILES[name], limit=limit, seed=seed)
-    if not (folder := name.removeprefix("thesis:")) or folder == name:
-        known = f"{', '.join(map(repr, (*BASE_FILES, *WORLDS)))} or 'thesis:FOLDER'"
-        raise ValueError(f"questions is {name!r}; write {known}")
+    folder = name.removeprefix("thesis:")
+    if folder in ("", name):
+        known = ", ".join(map(repr, (*BASE_FILES, *WORLDS)))
+        raise ValueError(f"questions is {name!r}; write {known} or 'thesis:FOLDER'")
     place = ROOT / Path(folder).expanduser()  # as other paths of profiles: not the kernel's folder
-    files = place / "base_questions.txt", place / "objects.csv"
-    return load_context_questions(*files, limit=limit, seed=seed)
+    return load_context_questions(
+        place / "base_questions.txt",
+        place / "objects.csv",
+        limit=limit,
+        seed=seed,
+    )
 
 
 def read_base_questions(path: str | Path) -> pd.DataFrame:
@@ -142,8 +167,9 @@ def read_base_questions(path: str | Path) -> pd.DataFrame:
     """
     path = Path(path)
     base = _thesis_lines(path) if path.suffix == ".txt" else tables.read_checked(path, BASE_SCHEMA)
-    numbers = (base.groupby("category").cumcount() + 1).map("{:02d}".format)
-    base = tables.complete_table(base, BASE_SCHEMA, base_id=base["category"] + "-" + numbers)
+    numbers = base.groupby("category").cumcount() + 1
+    names = base["category"] + "-" + numbers.map("{:02d}".format)
+    base = tables.complete_table(base, BASE_SCHEMA, base_id=names)
     tables.check_unique(base, ["base_id"], path)
     return base[list(BASE_SCHEMA.columns)]
 
@@ -165,7 +191,12 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
 def load_base_question_traits() -> pd.DataFrame:
     """Return traits of the embedded base questions, indexed by base_id: attribute, answer_kind
     ("date", "person", ...), unit (of a number), right_answers ("one", "several")."""
-    return tables.read_csv(TRAITS, dtype=str, keep_default_na=False, index_col="base_id")
+    return tables.read_csv(
+        TRAITS,
+        dtype=str,
+        keep_default_na=False,
+        index_col="base_id",
+    )
 
 
 def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
@@ -185,7 +216,12 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     return table[[*COLUMNS, "answer_type"]].reset_index(drop=True)
 
 
-def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def known_contexts(
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
     """The CONTEXTS of each question, three rows each: question_id, context, sentence (without a
     full stop), stated (the answer in it).
 
@@ -195,16 +231,27 @@ def known_contexts(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0
     uniformly among those with the same base_id of which neither accepts the other's answer, by the
     seed and these facts alone.
     """
-    facts = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
+    facts = _by(pool, "base_id")
     rows = []
     for question in questions.to_dict("records"):
-        name, prefix, truth = question["question_id"], question["prefix"], question["answers"][0]
+        truth = question["answers"][0]
         other = another(question, facts.get(question["base_id"], []), seed)
         stated = other["answers"][0]
-        contents = ((prefix, truth), (other["prefix"], stated), (prefix, stated))
-        for kind, (about, answer) in zip(CONTEXTS, contents, strict=True):
-            rows.append((name, kind, f"{about} {answer}", answer))
+        contents = {
+            "true": (question["prefix"], truth),
+            "irrelevant": (other["prefix"], stated),
+            "false": (question["prefix"], stated),
+        }
+        for kind in CONTEXTS:
+            prefix, answer = contents[kind]
+            rows.append((question["question_id"], kind, f"{prefix} {answer}", answer))
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
+
+
+def _by(pool: pd.DataFrame, column: str) -> dict[Any, list[Fact]]:
+    """The facts of each value of a column."""
+    parts = pool.groupby(column, sort=False)
+    return {key: part.to_dict("records") for key, part in parts}
 
 
 def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact:
@@ -212,7 +259,7 @@ def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact:
     names = tuple(fact["question_id"] for fact in alike)
     lots = draws.by_lot(f"{seed}\n{question['question_id']}\n", names)
     others = (alike[place] for place in lots)
-    return next(fact for fact in others if _apart(fact["answers"], question["answers"]))
+    return next(fact for fact in others if _differ(fact["answers"], question["answers"]))
 
 
 def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
@@ -222,62 +269,89 @@ def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
     found = []
     for question in questions.to_dict("records"):
         alike = parts[question["base_id"]]
-        apart = (alike["popularity"] - question["popularity"]).abs().sort_values(kind="stable")
-        nearest = alike.loc[apart.index, "answers"]
-        wrong = (names[0] for names in nearest if _apart(names, question["answers"]))
-        found.append(list(dict.fromkeys(wrong))[:N_RIVALS])
+        distance = (alike["popularity"] - question["popularity"]).abs()
+        nearest = distance.sort_values(kind="stable").index
+        wrong: dict[str, None] = {}
+        for names in alike.loc[nearest, "answers"]:
+            if _differ(names, question["answers"]):
+                wrong[names[0]] = None
+        found.append(list(wrong)[:N_RIVALS])
     return found
 
 
-def passages(questions: pd.DataFrame, pool: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def passages(
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
     """The passages of each question, a row each of PASSAGES.
 
-    "true" and "false" state the answer that is right, or that of another fact of the relation; "negated"
-    denies such an answer and "missing" says nothing of it; around it stand one or two sentences about
-    other subjects (distractors), what else is known of the subject, and sentences of its domain.
-    Half of the sentences are in other words than the question (data/context/sentences.csv). A *slot* is
-    where an answer to the question's relation stands.
+    "true" and "false" state the answer that is right, or that of another fact of the relation;
+    "negated" denies such an answer and "missing" says nothing of it; around it stand one or two
+    sentences about other subjects (distractors), what else is known of the subject, and sentences
+    of its domain. Half of the sentences are in other words than the question
+    (data/context/sentences.csv). A *slot* is where an answer to the question's relation stands.
 
     Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, the
-    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if there is
-    none), stated (the passage's own answer, or ""), slots (for each its names in the three texts).
-    Passages without a slot are left out.
+    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if
+    there is none), stated (the passage's own answer, or ""), slots (for each its names in the three
+    texts). Passages without a slot are left out.
     """
-    parts = [
-        {key: part.to_dict("records") for key, part in pool.groupby(column, sort=False)}
-        for column in ("base_id", "object", "category")
-    ]
+    relations = _by(pool, "base_id")
+    subjects = _by(pool, "object")
+    domains = _by(pool, "category")
     noted(SENTENCES)
     rows = []
     for question in questions.to_dict("records"):
-        alike, subject, domain = (
-            part[question[column]]
-            for part, column in zip(parts, ("base_id", "object", "category"), strict=True)
-        )
+        alike = relations[question["base_id"]]
+        subject = subjects[question["object"]]
+        domain = domains[question["category"]]
         for kind in PASSAGES:
             key = f"{seed}\n{question['question_id']}\n{kind}"
             passage = _made(question, kind, alike, subject, domain, key)
             row = _swapped(question, kind, passage, alike, key)
-            rows.append(row | {"placebo": _elsewhere(question, passage, parts[0], key)})
-    return pd.DataFrame([row for row in rows if row["slots"]])
+            row["placebo"] = _elsewhere(question, passage, relations, key)
+            if row["slots"]:
+                rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _made(
-    question: Fact, kind: str, alike: list[Fact], subject: list[Fact], domain: list[Fact], key: str
+    question: Fact,
+    kind: str,
+    alike: list[Fact],
+    subject: list[Fact],
+    domain: list[Fact],
+    key: str,
 ) -> list[Sentence]:
     """A passage of a kind about a question."""
     n = _length(key)
-    others = [f for f in _drawn(alike, key) if _apart(f["answers"], question["answers"])]
-    others = [f for f in others if f["object"] != question["object"]]
-    names = question["answers"] if kind == "true" else others[0]["answers"]
-    passage = [] if kind == "missing" else [_sentence(question, names, key, kind == "negated")]
-    passage += [_sentence(f, f["answers"], key) for f in others[1 : 2 + draws.hash48(key) % 2]]
-    about = [f for f in _drawn(subject, key) if f["base_id"] != question["base_id"]][:2]
-    rest = (f for f in _drawn(domain, key) if f["base_id"] != question["base_id"])
-    for fact in [*about, *rest]:
-        if len(passage) < n and right(join(passage), fact["answers"]) is False:
+    others = []
+    for fact in _drawn(alike, key):
+        if fact["object"] != question["object"] and _differ(fact["answers"], question["answers"]):
+            others.append(fact)
+    # 1. The question's own sentence.
+    passage = []
+    if kind != "missing":
+        names = question["answers"] if kind == "true" else others[0]["answers"]
+        passage.append(_sentence(question, names, key, kind == "negated"))
+    # 2. One or two distractors.
+    n_distractors = 1 + draws.hash48(key) % 2
+    for fact in others[1 : 1 + n_distractors]:
+        passage.append(_sentence(fact, fact["answers"], key))
+    # 3. Two more facts about the subject, then facts of the domain, none that the passage tells.
+    about = [fact for fact in _drawn(subject, key) if fact["base_id"] != question["base_id"]]
+    rest = [fact for fact in _drawn(domain, key) if fact["base_id"] != question["base_id"]]
+    for fact in [*about[:2], *rest]:
+        if len(passage) >= n:
+            break
+        if not right(join(passage), fact["answers"]):
             passage.append(_sentence(fact, fact["answers"], key))
-    return sorted(passage, key=lambda s: draws.hash48(key, "place", s.text))
+    return sorted(
+        passage,
+        key=lambda sentence: draws.hash48(key, "place", sentence.text),
+    )
 
 
 def _length(key: str) -> int:
@@ -288,8 +362,13 @@ def _length(key: str) -> int:
 
 def join(passage: Iterable[Sentence]) -> str:
     """The passage's text, without the last full stop."""
-    texts = (s.text.replace("{}", s.names[0]) for s in passage)
-    return ". ".join("T" + text[1:] if text.startswith("the ") else text for text in texts)
+    texts = []
+    for sentence in passage:
+        text = sentence.text.replace("{}", sentence.names[0])
+        if text.startswith("the "):
+            text = "T" + text[1:]
+        texts.append(text)
+    return ". ".join(texts)
 
 
 def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sentence:
@@ -297,71 +376,103 @@ def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sente
     words."""
     text = f"{fact['prefix']} {{}}"
     if denied:
-        text = DENIED + (text[:1].lower() if text.startswith("The ") else text[:1]) + text[1:]
+        if text.startswith("The "):
+            text = "t" + text[1:]
+        text = DENIED + text
     elif draws.hash48(key, fact["question_id"], "words") % 2:
-        text = paraphrases().get(fact["base_id"], text).replace("{subject}", fact["object"])
-        text = text.replace("{object}", "{}")
+        text = paraphrases().get(fact["base_id"], text)
+        text = text.replace("{subject}", fact["object"]).replace("{object}", "{}")
     return Sentence(text, names, fact)
 
 
 @lru_cache
 def paraphrases() -> dict[str, str]:
-    """A statement of each relation in other words than its question, with {subject} and {object}."""
+    """A statement of each relation in other words than its question, with {subject} and
+    {object}."""
     table = tables.read_csv(SENTENCES)
     return dict(zip(table["relation"], table["sentence"], strict=True))
 
 
 def _swapped(
-    question: Fact, kind: str, passage: list[Sentence], alike: list[Fact], key: str
+    question: Fact,
+    kind: str,
+    passage: list[Sentence],
+    alike: list[Fact],
+    key: str,
 ) -> dict[str, Any]:
-    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor right, and
-    if there are enough no other slot's."""
-    slots = [i for i, s in enumerate(passage) if _is_slot(s, question)]
-    texts, levels = [passage], [[passage[i].names for i in slots]]
+    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor
+    right, and if there are enough no other slot's."""
+    slots = [i for i, sentence in enumerate(passage) if _is_slot(sentence, question)]
     candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
+    # 1. The passage and the two exchanges: its sentences, and the names in the slots.
+    passages = [passage]
+    levels = [[passage[i].names for i in slots]]
     for _ in range(2):
-        changed, here = list(passage), list[Names]()
+        changed = list(passage)
+        taken: list[Names] = []
         for place, i in enumerate(slots):
-            own = [question["answers"], *(level[place] for level in levels)]
-            free = [c for c in candidates if all(_apart(c, x) for x in own)]
-            names = next((c for c in free if all(_apart(c, x) for x in here)), free[0])
+            kept = [question["answers"], *(level[place] for level in levels)]
+            free = [names for names in candidates if _differ_from_all(names, kept)]
+            unused = (names for names in free if _differ_from_all(names, taken))
+            names = next(unused, free[0])
             changed[i] = passage[i]._replace(names=names)
-            here.append(names)
-        texts.append(changed)
-        levels.append(here)
-    own = [s for s in passage if s.fact["question_id"] == question["question_id"]]
-    told = own[0] if own and not own[0].text.startswith(DENIED) else None
-    row: Fact = {"question_id": question["question_id"], "context": kind}
-    row |= {"stated": told.names[0] if told else "", "slots": list(zip(*levels, strict=True))}
-    return row | dict(zip(("sentence", "swap_1", "swap_2"), map(join, texts), strict=True))
+            taken.append(names)
+        passages.append(changed)
+        levels.append(taken)
+    # 2. What the passage says of the question.
+    stated = ""
+    for sentence in passage:
+        is_about = sentence.fact["question_id"] == question["question_id"]
+        if is_about and not sentence.text.startswith(DENIED):
+            stated = sentence.names[0]
+            break
+    sentence, swap_1, swap_2 = map(join, passages)
+    return {
+        "question_id": question["question_id"],
+        "context": kind,
+        "stated": stated,
+        "slots": list(zip(*levels, strict=True)),
+        "sentence": sentence,
+        "swap_1": swap_1,
+        "swap_2": swap_2,
+    }
 
 
 def _is_slot(sentence: Sentence, question: Fact) -> bool:
     """Whether a sentence holds an answer to a question's relation."""
-    alike = sentence.fact["base_id"] == question["base_id"]
-    return alike or right(sentence.names[0], question["answers"])
+    is_alike = sentence.fact["base_id"] == question["base_id"]
+    return is_alike or right(sentence.names[0], question["answers"])
 
 
 def _elsewhere(
-    question: Fact, passage: list[Sentence], facts: Mapping[Any, list[Fact]], key: str
+    question: Fact,
+    passage: list[Sentence],
+    facts: Mapping[Any, list[Fact]],
+    key: str,
 ) -> str:
     """The passage, the answer of one sentence that is no slot exchanged; "" if it has none such."""
-    free = [i for i, s in enumerate(passage) if not _is_slot(s, question)]
+    free = [i for i, sentence in enumerate(passage) if not _is_slot(sentence, question)]
     if not free:
         return ""
     place = min(free, key=lambda i: draws.hash48(key, "placebo", passage[i].text))
-    own = passage[place]
-    candidates = (f["answers"] for f in _drawn(facts[own.fact["base_id"]], f"{key}\nplacebo"))
-    kept = (own.names, question["answers"])
-    names = next(c for c in candidates if all(_apart(c, x) for x in kept))
-    changed = [*passage]
-    changed[place] = own._replace(names=names)
+    sentence = passage[place]
+    kept = [sentence.names, question["answers"]]
+    alike = _drawn(facts[sentence.fact["base_id"]], f"{key}\nplacebo")
+    candidates = (fact["answers"] for fact in alike)
+    changed = list(passage)
+    changed[place] = sentence._replace(
+        names=next(names for names in candidates if _differ_from_all(names, kept))
+    )
     return join(changed)
 
 
-def _apart(names: Names, others: Names) -> bool:
+def _differ(names: Names, others: Names) -> bool:
     """Whether neither of two answers is accepted for the other."""
     return not right(names[0], others) and not right(others[0], names)
+
+
+def _differ_from_all(names: Names, others: Iterable[Names]) -> bool:
+    return all(_differ(names, other) for other in others)
 
 
 def _drawn(facts: Sequence[Fact], key: str) -> list[Fact]:
@@ -370,14 +481,23 @@ def _drawn(facts: Sequence[Fact], key: str) -> list[Fact]:
 
 # The thesis's names of a result's columns.
 THESIS = {
-    "Category": "category", "Base_Question": "base_id", "Thing": "object", "Object": "object",
-    "base_proba": "p0", "base_cf_proba": "p1", "ctx_param_proba": "p2", "ctx_cf_proba": "p3",
+    "Category": "category",
+    "Base_Question": "base_id",
+    "Thing": "object",
+    "Object": "object",
+    "base_proba": "p0",
+    "base_cf_proba": "p1",
+    "ctx_param_proba": "p2",
+    "ctx_cf_proba": "p3",
     "ctx_proba": "p4",
-}  # fmt: skip
+}
 SCORED = {  # the answer that each perplexity is of
-    "p0": "parametric", "p1": "counterfactual", "p2": "parametric", "p3": "counterfactual",
+    "p0": "parametric",
+    "p1": "counterfactual",
+    "p2": "parametric",
+    "p3": "counterfactual",
     "p4": "contextual",
-}  # fmt: skip
+}
 
 
 def read_results(path: str | Path) -> pd.DataFrame:
@@ -386,9 +506,9 @@ def read_results(path: str | Path) -> pd.DataFrame:
     `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to
     p3, or the thesis's names for them (THESIS); of Thing and Object the filled one counts. p4, the
     further numbers, model (else the file's name) and question_id may be left out; other columns are
-    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"), and a
-    file may hold several. Raises FactsError with file, line and remedy for a missing column, and for a
-    perplexity below 1 of an answer that says something.
+    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"),
+    and a file may hold several. Raises FactsError with file, line and remedy for a missing column,
+    and for a perplexity below 1 of an answer that says something.
     """
     path = Path(path)
     parts = [_results(table, path) for table in _by_model(tables.read_table(path))]
@@ -396,56 +516,79 @@ def read_results(path: str | Path) -> pd.DataFrame:
 
 
 def _by_model(table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The results of each model whose name ends columns' names, with plain names and a column model; the
-    whole table if there is none."""
+    """The results of each model whose name ends columns' names, with plain names and a column
+    model; the whole table if there is none."""
     columns = table.columns.astype(str).tolist()
-    models = [
-        name.removeprefix("parametric-") for name in columns if name.startswith("parametric-")
-    ]
-    theirs = {f"{name}-{model}" for name in (*THESIS, *SCORED.values()) for model in models}
-    shared = table[[name for name in columns if name not in theirs]]
-    parts = []
+    begins = "parametric-"
+    models = [name.removeprefix(begins) for name in columns if name.startswith(begins)]
+    plain: dict[str, dict[str, str]] = {}  # by model, then by the name in the file
     for model in models:
-        names = {name: name.removesuffix(f"-{model}") for name in columns if name in theirs}
-        own = {name: plain for name, plain in names.items() if plain != name}
-        parts.append(shared.join(table[[*own]].rename(columns=own)).assign(model=model))
+        ended = {f"{name}-{model}": name for name in (*THESIS, *SCORED.values())}
+        plain[model] = {name: ended[name] for name in columns if name in ended}
+    of_a_model = {name for names in plain.values() for name in names}
+    shared = table[[name for name in columns if name not in of_a_model]]
+    parts = []
+    for model, names in plain.items():
+        numbers = table[list(names)].rename(columns=names)
+        parts.append(shared.join(numbers).assign(model=model))
     return parts or [table]
 
 
 def _results(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The results of one table, as `read_results` gives them."""
-    for name in [x for x in THESIS if x in table]:
+    # 1. Our names.
+    for name in [name for name in THESIS if name in table]:
         if THESIS[name] in table or table[name].eq("").all():
             table = table.drop(columns=name)
         else:
             table = table.rename(columns={name: THESIS[name]})
-    texts = ["category", "base_id", "object", *dict.fromkeys(SCORED.values())]
-    if missing := [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]:
+    texts = [
+        "category",
+        "base_id",
+        "object",
+        "parametric",
+        "counterfactual",
+        "contextual",
+    ]
+    missing = [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]
+    if missing:
         what = f"these columns are missing: {', '.join(missing)}"
         raise tables.FactsError(f"{path}: {what}; add them, by our name or the thesis's.")
-    for name in [x for x in SCORED if x in table]:
+    # 2. Perplexities of answers that say something are numbers from 1 up.
+    for name in [name for name in SCORED if name in table]:
+        answer = SCORED[name]
         numbers = pd.to_numeric(table[name], errors="coerce")
-        answers = table[SCORED[name]]
-        wrong = ~(numbers >= 1 - 1e-6) & answers.str.contains(r"[^\W_]")  # 1 but for rounding
+        is_low = ~(numbers >= 1 - 1e-6)  # 1 but for rounding
+        says_something = table[answer].str.contains(r"[^\W_]")
         tables.refuse(
-            table, wrong, path, f"the perplexity {name} of the answer {{{SCORED[name]}!r}} is "
-            f"{{{name}!r}}, and not a number from 1 up; compute it, or delete the row",
-        )  # fmt: skip
+            table,
+            is_low & says_something,
+            path,
+            f"the perplexity {name} of the answer {{{answer}!r}} is {{{name}!r}}, and not a number "
+            "from 1 up; compute it, or delete the row",
+        )
+    # 3. What may be left out.
     if "model" not in table:
         table["model"] = path.stem
     if "question_id" not in table:
         table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
-    table = table.reindex(columns=[*schemas.ContextResults.columns]).reset_index(drop=True)
-    counted = table.columns.difference(["model", "question_id", *texts])
-    return table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in counted})
+    table = table.reindex(columns=list(schemas.ContextResults.columns)).reset_index(drop=True)
+    for name in table.columns.difference(["model", "question_id", *texts]):
+        table[name] = pd.to_numeric(table[name], errors="coerce")
+    return table
 
 
 def describe(questions: pd.DataFrame) -> pd.DataFrame:
     """Table 7, a row a category and "total": base_questions, objects, questions, an example (table
     1)."""
     groups = questions.groupby("category", sort=False)
-    counts = {"base_questions": groups["base_id"].nunique(), "objects": groups["object"].nunique()}
-    table = pd.DataFrame(counts | {"questions": groups.size()})
+    table = pd.DataFrame(
+        {
+            "base_questions": groups["base_id"].nunique(),
+            "objects": groups["object"].nunique(),
+            "questions": groups.size(),
+        }
+    )
     example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
     table.loc["total"] = table.sum()
     return table.assign(example=example.reindex(table.index, fill_value=""))

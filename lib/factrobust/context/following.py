@@ -16,13 +16,20 @@ from factrobust.statistics import bootstrap_mean
 def followed(marked: pd.DataFrame) -> pd.DataFrame:
     """The answers with followed (1 or 0), log_p0, and the pull of their context, log P2 - log P3
     (nats a token), which still tells where nearly every answer follows."""
-    logs = {name: np.log(marked[name]) for name in ("p0", "p2", "p3")}
-    table = marked.assign(followed=(marked["source"] == "contextual").astype(float))
-    return table.assign(log_p0=logs["p0"], pull=logs["p2"] - logs["p3"])
+    logs = np.log(marked[["p0", "p2", "p3"]])
+    return marked.assign(
+        followed=(marked["source"] == "contextual").astype(float),
+        log_p0=logs["p0"],
+        pull=logs["p2"] - logs["p3"],
+    )
 
 
 def effects(
-    rows: pd.DataFrame, factors: Sequence[str], value: str = "followed", *, n_boot: int = 2000
+    rows: pd.DataFrame,
+    factors: Sequence[str],
+    value: str = "followed",
+    *,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """What each factor of a context changes on average, a row a model and factor.
 
@@ -33,24 +40,42 @@ def effects(
     """
     table = []
     for (model, part), factor in product(rows.groupby("model", sort=False), factors):
-        part = part.assign(on=part[factor].astype(float), y=part[value].astype(float))
-        part = part[part.groupby("question_id")["on"].transform("nunique") == 2]
+        part = part.assign(
+            on=part[factor].astype(float),
+            y=part[value].astype(float),
+        )
+        n_values = part.groupby("question_id")["on"].transform("nunique")
+        part = part[n_values == 2]
         means = part.groupby(["question_id", "on"])["y"].mean().unstack()
-        apart = bootstrap_mean(means[1.0] - means[0.0], n_boot=n_boot)
-        p_value = _randomised(part, apart.mean, n_boot)
-        table.append((model, factor, means[1.0].mean(), means[0.0].mean(), *apart, p_value))
-    columns = ["model", "factor", "with_it", "without_it", "mean", "low", "high", "n", "p_value"]
+        with_it = means[1.0]
+        without_it = means[0.0]
+        difference = bootstrap_mean(with_it - without_it, n_boot=n_boot)
+        p_value = _randomised(part, difference.mean, n_boot)
+        table.append((model, factor, with_it.mean(), without_it.mean(), *difference, p_value))
+    columns = [
+        "model",
+        "factor",
+        "with_it",
+        "without_it",
+        "mean",
+        "low",
+        "high",
+        "n",
+        "p_value",
+    ]
     return pd.DataFrame(table, columns=columns)
 
 
 def _randomised(rows: pd.DataFrame, found: float, n: int) -> float:
     """Share of arrangements of `on` within facts whose mean difference is as large as `found`."""
-    generator, total = np.random.default_rng(0), np.zeros(n)
+    generator = np.random.default_rng(0)
     rows = rows.sort_values("question_id", kind="stable")
     starts = np.flatnonzero(~rows["question_id"].duplicated())
+    total = np.zeros(n)
     for fact in np.split(rows[["on", "y"]].to_numpy(), starts[1:]):
         on, y = fact.T
         drawn = generator.permuted(np.tile(on, (n, 1)), axis=1)
-        total += (drawn / on.sum() - (1 - drawn) / (1 - on).sum()) @ y
+        weights = drawn / on.sum() - (1 - drawn) / (1 - on).sum()
+        total += weights @ y
     as_large = np.abs(total) / len(starts) >= abs(found) - 1e-12
     return float((as_large.sum() + 1) / (n + 1))

@@ -1,19 +1,19 @@
 """A copy meter: does a model read a sentence, or repeat a string that stands before the question?
 
-A known fact is asked behind sentences that differ in one thing each. They state a false answer in the
-question's words or in others; the answer stands last or first; it is asserted or denied; and the
-sentence is about the subject, about a neighbour of the relation whose answer it is, or says nothing at
-all, since its words of meaning are none ("The blorp of Kenya is Lima"). The last is the placebo:
+A known fact is asked behind sentences that differ in one thing each. They state a false answer in
+the question's words or in others; the answer stands last or first; it is asserted or denied; and
+the sentence is about the subject, about a neighbour of the relation whose answer it is, or says
+nothing at all, since its words of meaning are none ("The blorp of Kenya is Lima"). The last is the
+placebo:
 
     copying = following of the nonsense twin        reading = following minus copying
 
-An answer follows if it says what the sentence states (`rules.right`). Beside these stand true sentences,
-and a filler: as many words about the subject, and no answer.
+An answer follows if it says what the sentence states (`rules.right`). Beside these stand true
+sentences, and a filler: as many words about the subject, and no answer.
 """
 
 import re
 from collections.abc import Mapping
-from itertools import product
 
 import pandas as pd
 
@@ -54,7 +54,12 @@ def load_sentences() -> Templates:
 
 
 def written(
-    template: str, subject: str, answer: str, *, nonsense: bool = False, denied: bool = False
+    template: str,
+    subject: str,
+    answer: str,
+    *,
+    nonsense: bool = False,
+    denied: bool = False,
 ) -> str:
     """A sentence with its subject and answer, a capital letter, and no full stop."""
     text = MARKED.sub(r"\2" if nonsense else r"\1", template)
@@ -72,42 +77,35 @@ def filler(sentence: str, subject: str) -> str:
 
 
 def contexts(
-    questions: pd.DataFrame, pool: pd.DataFrame, templates: Templates, *, seed: int = 0
+    questions: pd.DataFrame,
+    pool: pd.DataFrame,
+    templates: Templates,
+    *,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the answer in
-    it; in "filler" the false answer, which is not there), names (its accepted spellings).
+    """The sentences of each question, a row each: question_id, FACTORS, sentence, stated (the
+    answer in it; in "filler" the false answer, which is not there), names (its accepted spellings).
 
-    Each question has both WORDS. A lot draws the place of the answer in each of them, among those that
-    its relation has `templates` for, so that all other factors are compared at one place. The false answer is
-    that of another fact of the relation in the `pool`, the first by lot of which neither accepts the
-    other's answer. Questions whose relation has no sentence are left out. ValueError if all are.
+    Each question has both WORDS. A lot draws the place of the answer in each of them, among those
+    that its relation has `templates` for, so that all other factors are compared at one place. The
+    false answer is that of another fact of the relation in the `pool`, the first by lot of which
+    neither accepts the other's answer. Questions whose relation has no sentence are left out.
+    ValueError if all are.
     """
     alike = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
     rows = []
     for question in questions.to_dict("records"):
-        name, relation, subject = (question[x] for x in ("question_id", "base_id", "object"))
+        relation = question["base_id"]
         if (relation, "question", "last") not in templates:
             continue
         other = facts.another(question, alike[relation], seed)
-        true, false = question["answers"], other["answers"]
         for words in WORDS:
             places = [place for place in PLACES if (relation, words, place) in templates]
-            place = places[draws.hash48(seed, name, words, "place") % len(places)]
-            text = templates[relation, words, place]
-            told = {
-                "subject": (subject, False),
-                "neighbour": (other["object"], False),
-                "nonsense": (subject, True),
-            }
-            cell = (name, words, place)
-            for (about, (whom, blank)), mode in product(told.items(), MODES[:2]):
-                form = {"nonsense": blank, "denied": mode == "denied"}
-                sentence = written(text, whom, false[0], **form)
-                rows.append((*cell, mode, about, sentence, false[0], false))
-            right = written(text, subject, true[0])
-            rows.append((*cell, "true", "subject", right, true[0], true))
-            empty = filler(written(text, subject, false[0]), subject)
-            rows.append((*cell, "filler", "subject", empty, false[0], false))
+            lot = draws.hash48(seed, question["question_id"], words, "place")
+            place = places[lot % len(places)]
+            cell = (question["question_id"], words, place)
+            for row in _sentences(templates[relation, words, place], question, other):
+                rows.append((*cell, *row))
     if not rows and len(questions):
         raise ValueError(
             f"none of these relations has a sentence in {SENTENCES}; write some there for "
@@ -117,9 +115,31 @@ def contexts(
     return pd.DataFrame(rows, columns=columns)
 
 
+def _sentences(template: str, question: facts.Fact, other: facts.Fact) -> list[tuple]:
+    """The sentences of a template: mode, about, sentence, stated and names of each."""
+    subject = question["object"]
+    true = question["answers"]
+    false = other["answers"]
+    rows: list[tuple] = []
+    for about in ABOUT:
+        for mode in ("asserted", "denied"):
+            sentence = written(
+                template,
+                other["object"] if about == "neighbour" else subject,
+                false[0],
+                nonsense=about == "nonsense",
+                denied=mode == "denied",
+            )
+            rows.append((mode, about, sentence, false[0], false))
+    rows.append(("true", "subject", written(template, subject, true[0]), true[0], true))
+    without = filler(written(template, subject, false[0]), subject)
+    rows.append(("filler", "subject", without, false[0], false))
+    return rows
+
+
 def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Answers to `contexts` with what they say, 1 or 0: followed (what the sentence states) and right
-    (an answer of the question)."""
+    """Answers to `contexts` with what they say, 1 or 0: followed (what the sentence states) and
+    right (an answer of the question)."""
     accepted = questions.set_index("question_id")["answers"].loc[answers["question_id"]]
     follows = map(rules.right, answers["text"], answers["names"])
     rights = map(rules.right, answers["text"], accepted)
@@ -130,9 +150,9 @@ def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def split(rows: pd.DataFrame) -> pd.DataFrame:
-    """What following is made of, a row a model, fact, words and mode of `marked` rows that state a false
-    answer: following (of the sentence about the subject), copying (of its nonsense twin), reading (their
-    difference), and neighbour (of the sentence about a neighbour)."""
+    """What following is made of, a row a model, fact, words and mode of `marked` rows that state a
+    false answer: following (of the sentence about the subject), copying (of its nonsense twin),
+    reading (their difference), and neighbour (of the sentence about a neighbour)."""
     false = rows[rows["mode"].isin(["asserted", "denied"])]
     keys = ["model", "question_id", "base_id", "words", "place", "mode"]
     wide = false.pivot(index=keys, columns="about", values="followed").reset_index()
@@ -142,17 +162,20 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `marked` rows that one change of a false sentence is told by, a row an answer and `change`, with
-    `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the answer first; denied,
-    of the question's words alone; that denial against an assertion in other words; about a neighbour;
-    nonsense."""
-    subject, asserted = rows["about"] == "subject", rows["mode"] == "asserted"
-    plain, said = rows[subject & asserted], rows[asserted]
-    by_mode = rows[subject & rows["mode"].isin(["asserted", "denied"])]
-    by_mode = by_mode[by_mode["words"] == "question"]
-    denied = subject & (rows["mode"] == "denied") & (rows["words"] == "question")
-    other = subject & asserted & (rows["words"] == "other")
-    against = rows[denied | other]
+    """The `marked` rows that one change of a false sentence is told by, a row an answer and
+    `change`, with `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the
+    answer first; denied, of the question's words alone; that denial against an assertion in other
+    words; about a neighbour; nonsense."""
+    is_subject = rows["about"] == "subject"
+    is_asserted = rows["mode"] == "asserted"
+    is_denied = rows["mode"] == "denied"
+    in_its_words = rows["words"] == "question"
+    asserted = rows[is_asserted]
+    plain = rows[is_subject & is_asserted]
+    by_mode = rows[is_subject & in_its_words & (is_asserted | is_denied)]
+    denied = is_subject & in_its_words & is_denied
+    in_others = is_subject & is_asserted & (rows["words"] == "other")
+    against = rows[denied | in_others]
     parts = {
         "in other words": plain.assign(on=plain["words"] == "other"),
         "the answer first": plain.assign(on=plain["place"] == "first"),
@@ -160,7 +183,7 @@ def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
         "denied, against other words": against.assign(on=against["mode"] == "denied"),
     }
     for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
-        pair = said[said["about"].isin(["subject", about])]
+        pair = asserted[asserted["about"].isin(["subject", about])]
         parts[change] = pair.assign(on=pair["about"] == about)
     return tables.stacked(parts, "change").astype({"on": float})
 

@@ -7,8 +7,9 @@ with the source of each answer (`mark_sources`). A `rule` tells sources:
 which says nothing of the parametric answer; a missing perplexity is contextual.
 
 "robust" is ours. Source: `decide`; "same" rows, where parametric and counterfactual answers say the
-same, are left out of every share. Preference: the text's definition (3.3.3, figure 4), parametric if
-P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is missing.
+same, are left out of every share. Preference: the text's definition (3.3.3, figure 4), parametric
+if P2 < P3, contextual if P2 > P3, "tie" if equal (as answers of one token), missing if one is
+missing.
 """
 
 import math
@@ -26,44 +27,65 @@ SOURCES = ("parametric", "contextual", "other", "none")
 PREFERENCES = ("parametric", "contextual", "tie")
 ANSWERS = ("parametric", "counterfactual", "contextual")
 PERPLEXITIES = ("p0", "p1", "p2", "p3", "p4")
-QUANTILES = {"5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95}
+QUANTILES = {
+    "5%": 0.05,
+    "25%": 0.25,
+    "50%": 0.5,
+    "75%": 0.75,
+    "95%": 0.95,
+}
 CORRECT = {f"{name}_correct": name for name in ANSWERS[:2]} | {"correct": ANSWERS[2]}
-ORDERED: dict[str, tuple] = {"source": SOURCES, "preference": PREFERENCES, "kind": tuple(KINDS)}
+ORDERED: dict[str, tuple] = {
+    "source": SOURCES,
+    "preference": PREFERENCES,
+    "kind": tuple(KINDS),
+}
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
     """Responses of `context.probe.ask` or `ask_known` with their numbers:
     `schemas.ContextResults`."""
-    lists = responses.reindex(columns=[f"logprobs_{name}" for name in PERPLEXITIES])
-    lists = lists.set_axis(PERPLEXITIES, axis="columns").astype(object)
+    columns = {f"logprobs_{name}": name for name in PERPLEXITIES}
+    lists = responses.reindex(columns=list(columns)).rename(columns=columns).astype(object)
+    numbers = lists.map(perplexity, na_action="ignore").astype(float)
+    lengths = lists[["p0", "p1"]].map(len, na_action="ignore").astype(float)
     return responses.assign(
-        **lists.map(perplexity, na_action="ignore").astype(float),
-        n_tokens_parametric=lists["p0"].map(len, na_action="ignore").astype(float),
-        n_tokens_counterfactual=lists["p1"].map(len, na_action="ignore").astype(float),
+        **numbers,
+        n_tokens_parametric=lengths["p0"],
+        n_tokens_counterfactual=lengths["p1"],
     )
 
 
 def perplexity(logprobs: Sequence[float]) -> float:
     """exp of the mean negative natural log-probability of an answer's tokens, [token] (equations 1
     and 2). NaN without tokens."""
-    mean = math.fsum(logprobs) / len(logprobs) if len(logprobs) else math.nan
+    if not len(logprobs):
+        return math.nan
+    mean = math.fsum(logprobs) / len(logprobs)
     return math.inf if mean < -709 else math.exp(-mean)
 
 
 def answer_counts(
-    results: pd.DataFrame, questions: pd.DataFrame, models: Sequence[str]
+    results: pd.DataFrame,
+    questions: pd.DataFrame,
+    models: Sequence[str],
 ) -> pd.DataFrame:
     """What became of the questions, a row a model (the index). Columns: questions,
     no_counterfactual (left out by `context.probe.ask`), and how many of each of ANSWERS have no
     letter or digit: empty_parametric, ..."""
-    texts = results[list(ANSWERS)].map(lambda text: not any(c.isalnum() for c in text)).astype(bool)
-    counts = texts.groupby(results["model"]).sum().add_prefix("empty_")
+    is_empty = results[list(ANSWERS)].map(_is_empty).astype(bool)
+    counts = is_empty.groupby(results["model"]).sum().add_prefix("empty_")
     counts = counts.reindex(pd.Index(models), fill_value=0)
     if "context" not in results:
         answered = results.groupby("model").size().reindex(counts.index, fill_value=0)
         counts.insert(0, "no_counterfactual", len(questions) - answered)
     counts.insert(0, "questions", len(questions))
     return counts.rename_axis("model")
+
+
+def _is_empty(text: str) -> bool:
+    """Whether a text has no letter and no digit."""
+    return not any(character.isalnum() for character in text)
 
 
 def answer_source_label(marked: pd.DataFrame) -> Any:
@@ -77,14 +99,20 @@ def answer_source_label(marked: pd.DataFrame) -> Any:
 
 def preference(results: pd.DataFrame, rule: str = "robust") -> pd.Series:
     """Which source the perplexities prefer, [row]: one of PREFERENCES, or None where missing."""
-    p2, p3, p4 = (results[name] for name in ("p2", "p3", "p4"))
-    by_rule: dict[str, Any] = {"published": np.where(p4 > p3, "parametric", "contextual")}
-    by_rule["robust"] = np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None)  # type: ignore[call-overload]
+    p2 = results["p2"]
+    p3 = results["p3"]
+    p4 = results["p4"]
+    by_rule: dict[str, Any] = {
+        "published": np.where(p4 > p3, "parametric", "contextual"),
+        "robust": np.select([p2 < p3, p2 > p3, p2 == p3], PREFERENCES, None),  # type: ignore[call-overload]
+    }
     return pd.Series(by_rule[rule], index=results.index, dtype=object, name="preference")
 
 
 def mark_sources(
-    results: pd.DataFrame, questions: pd.DataFrame, rule: str = "robust"
+    results: pd.DataFrame,
+    questions: pd.DataFrame,
+    rule: str = "robust",
 ) -> pd.DataFrame:
     """The source of each answer of `schemas.ContextResults` by a rule: `schemas.MarkedContext`.
 
@@ -94,23 +122,32 @@ def mark_sources(
     asked (`schemas.ContextQuestions`): if only one answer is right, the accepted ones are names of
     one thing.
     """
-    of_rows = questions.set_index("question_id").loc[results["question_id"]]
-    accepted, names = of_rows["answers"].tolist(), _names(questions)
-    decided: list[Any] = []
-    said = [accepted, of_rows["right_answers"], *(results[c] for c in ("base_id", *ANSWERS))]
-    for answers, right_answers, base, *texts in zip(*said, strict=True):
-        one_name = [names.get((base, normalise(text)), text) for text in texts]
+    asked = questions.set_index("question_id").loc[results["question_id"]]
+    accepted = asked["answers"].tolist()
+    names = _names(questions)
+    texts = results[["base_id", *ANSWERS]].itertuples(index=False)
+    rows = zip(accepted, asked["right_answers"], texts, strict=True)
+    sources = []
+    is_sound = []
+    kinds = []
+    for answers, right_answers, (base_id, *given) in rows:
+        one_name = [names.get((base_id, normalise(text)), text) for text in given]
         decision = decide(*one_name, accepted=answers, right_answers=right_answers)
-        published = published_source(*texts)
+        published = published_source(*given)
         source = published if rule == "published" else decision.source
-        sound = decision.source != "same" and not any(map(degeneracy, texts))
-        decided.append((source, sound, decision.kind if "other" in (published, source) else None))
-    found = pd.DataFrame(decided, results.index, ["source", "sound", "kind"], dtype=object)
-    marked = results.assign(**found.astype({"sound": bool, "kind": "Int64"}))
-    marked["preference"] = preference(results, rule).mask(found["source"] == "same", None)
+        sources.append(source)
+        is_sound.append(decision.source != "same" and not any(map(degeneracy, given)))
+        kinds.append(decision.kind if "other" in (published, source) else None)
+    marked = results.assign(
+        source=pd.Series(sources, results.index, dtype=object),
+        sound=pd.Series(is_sound, results.index, dtype=bool),
+        kind=pd.Series(kinds, results.index, dtype="Int64"),
+    )
+    marked["preference"] = preference(results, rule).mask(marked["source"] == "same", None)
     for column, answer in CORRECT.items():
-        pairs = zip(results[answer], accepted, strict=True)
-        verdicts = [right(text, answers) if answers else None for text, answers in pairs]
+        verdicts = []
+        for text, answers in zip(results[answer], accepted, strict=True):
+            verdicts.append(right(text, answers) if answers else None)
         marked[column] = pd.array(verdicts, dtype="boolean")
     return marked
 
@@ -119,9 +156,10 @@ def _names(questions: pd.DataFrame) -> dict[tuple[str, str], str]:
     """One name for all accepted spellings of an answer, by base question and normalised spelling,
     if one answer is right; the first question's, where two accept a spelling."""
     found: dict[tuple[str, str], str] = {}
-    for row in questions[questions["right_answers"] != "several"].to_dict("records"):
-        for answer in filter(None, map(normalise, row["answers"])):
-            found.setdefault((row["base_id"], answer), row["answers"][0])
+    of_one = questions[questions["right_answers"] != "several"]
+    for base_id, answers in of_one[["base_id", "answers"]].itertuples(index=False):
+        for spelling in filter(None, map(normalise, answers)):
+            found.setdefault((base_id, spelling), answers[0])
     return found
 
 
@@ -147,12 +185,16 @@ def counts_by(
     order = ORDERED.get(value, tuple(marked[value].dropna().unique()))
     for key, part in _groups(marked, by):
         known = part[part[value].isin(order)]
-        n, groups, missing = len(known), known[group], len(part) - len(known)
-        repeated = groups.duplicated().any()
+        n = len(known)
+        groups = known[group]
+        has_repeats = groups.duplicated().any()
         for name in order:
             hits = known[value] == name
-            share = bootstrap_mean(hits, groups, n_boot=n_boot) if repeated else exact_share(hits)
-            rows.append((*key, name, int(hits.sum()), n, *share, missing))
+            if has_repeats:
+                share = bootstrap_mean(hits, groups, n_boot=n_boot)
+            else:
+                share = exact_share(hits)
+            rows.append((*key, name, int(hits.sum()), n, *share, len(part) - n))
     columns = [*by, value, "count", "total", "share", "low", "high", "n", "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -162,44 +204,72 @@ def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame
     those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")
     low, high = binomial_interval(counts["count"], total)
-    return counts.assign(total=total, share=counts["count"] / total, low=low, high=high, n=total)
+    return counts.assign(
+        total=total,
+        share=counts["count"] / total,
+        low=low,
+        high=high,
+        n=total,
+    )
 
 
 def perplexity_table(
-    marked: pd.DataFrame, by: Sequence[str] = ("model", "source"), *, n_boot: int = 2000
+    marked: pd.DataFrame,
+    by: Sequence[str] = ("model", "source"),
+    *,
+    n_boot: int = 2000,
 ) -> pd.DataFrame:
     """Distribution of P4 (tables 11 and 12), which the thesis groups by P4 > P3. Columns: `by`,
     count, mean, low, high (of the mean), n (questions), std, QUANTILES, n_missing (rows without a
     finite number). Rows whose source is "same" are left out."""
     rows = []
     for key, part in _groups(marked[marked["source"] != "same"], by):
-        known = part[np.isfinite(part["p4"].to_numpy(dtype=float))]
+        is_known = np.isfinite(part["p4"].to_numpy(dtype=float))
+        known = part[is_known]
         numbers = known["p4"].astype(float)
-        mean = bootstrap_mean(numbers, known["question_id"], n_boot=n_boot)
-        quantiles = numbers.quantile(list(QUANTILES.values()))
-        rows.append((*key, len(known), *mean, numbers.std(), *quantiles, len(part) - len(known)))
+        row = [
+            *key,
+            len(known),
+            *bootstrap_mean(numbers, known["question_id"], n_boot=n_boot),
+            numbers.std(),
+            *numbers.quantile(list(QUANTILES.values())),
+            len(part) - len(known),
+        ]
+        rows.append(row)
     columns = [*by, "count", "mean", "low", "high", "n", "std", *QUANTILES, "n_missing"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def p0_exceptions(results: pd.DataFrame) -> pd.DataFrame:
-    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token, so the
-    numbers of tokens matter; greedy decoding finds the likeliest first token. Columns: model, tokens
-    ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact), n_missing."""
+    """How often P0 > P1, which the thesis excludes by definition (3.3.2). Both are means a token,
+    so the numbers of tokens matter; greedy decoding finds the likeliest first token. Columns:
+    model, tokens ("as many" of both answers, or "not"), n, exceptions, share, low, high (exact),
+    n_missing."""
     as_many = results["n_tokens_parametric"] == results["n_tokens_counterfactual"]
-    known = results[["p0", "p1"]].notna().all(axis=1)
-    counts = {"n": known, "exceptions": results["p0"] > results["p1"], "n_missing": ~known}
-    rows = results[["model"]].assign(tokens=np.where(as_many, "as many", "not"), **counts)
+    is_known = results[["p0", "p1"]].notna().all(axis=1)
+    rows = pd.DataFrame(
+        {
+            "model": results["model"],
+            "tokens": np.where(as_many, "as many", "not"),
+            "n": is_known,
+            "exceptions": results["p0"] > results["p1"],
+            "n_missing": ~is_known,
+        }
+    )
     table = rows.groupby(["model", "tokens"], sort=False).sum().reset_index()
-    low, high = binomial_interval(table["exceptions"], table["n"])
-    table = table.assign(share=table["exceptions"] / table["n"], low=low, high=high)
-    columns = ["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]
-    return table[columns]
+    table["share"] = table["exceptions"] / table["n"]
+    table["low"], table["high"] = binomial_interval(table["exceptions"], table["n"])
+    return table[["model", "tokens", "n", "exceptions", "share", "low", "high", "n_missing"]]
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+def _groups(
+    table: pd.DataFrame,
+    by: Sequence[str],
+) -> Iterator[tuple[Any, pd.DataFrame]]:
     """The parts of a table by the columns `by`, in the order of ORDERED or of the first rows;
     missing last."""
-    orders = {name: [*ORDERED.get(name, ()), *table[name].dropna().unique()] for name in by}
-    ranked = {n: pd.Categorical(table[n], [*dict.fromkeys(order)]) for n, order in orders.items()}
-    return iter(table.assign(**ranked).groupby(list(by), observed=True, dropna=False))
+    ranked = table.copy()
+    for name in by:
+        order = dict.fromkeys([*ORDERED.get(name, ()), *table[name].dropna().unique()])
+        ranked[name] = pd.Categorical(table[name], list(order))
+    return iter(ranked.groupby(list(by), observed=True, dropna=False))

@@ -4,7 +4,6 @@ apart."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,33 +65,69 @@ def source_shares(table: pd.DataFrame) -> Figure:
     sources = style.ordered(table.loc[table["share"] > 0, "source"])
     fills = {source: SOURCES[source].colour for source in sources}
     fig, [(axis, part)] = blocks.stacks(
-        table, "model", rows, blocks.with_n(table, "model", rows), "source", fills, width=DOUBLE,
-        height=0.95 + 0.24 * len(rows), labels=("share of answers", "model"),
-    )  # fmt: skip
+        table,
+        "model",
+        rows,
+        blocks.with_n(table, "model", rows),
+        "source",
+        fills,
+        width=DOUBLE,
+        height=0.95 + 0.24 * len(rows),
+        labels=("share of answers", "model"),
+    )
     y = part["model"].map(rows.index)
-    memory, read = part["source"] == "parametric", part["source"] == "contextual"
-    lines: dict[str, Any] = {"color": "black", "lw": 0.9}
-    axis.hlines(y[memory] - 0.28, part["low"][memory], part["high"][memory], **lines)
-    axis.hlines(y[read] + 0.28, 1 - part["high"][read], 1 - part["low"][read], **lines)
+    of_memory = part["source"] == "parametric"
+    of_context = part["source"] == "contextual"
+    memory = part[of_memory]
+    context = part[of_context]
+    axis.hlines(
+        y[of_memory] - 0.28,
+        memory["low"],
+        memory["high"],
+        color="black",
+        lw=0.9,
+    )
+    axis.hlines(
+        y[of_context] + 0.28,
+        1 - context["high"],
+        1 - context["low"],
+        color="black",
+        lw=0.9,
+    )
     return fig
 
 
 def causes(table: pd.DataFrame) -> Figure:
-    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table` of
-    `context.metrics.counts_by` with cause."""
+    """Where answers come from by the exchange, a bar a kind of passage and a panel a model. `table`
+    of `context.metrics.counts_by` with cause."""
     rows = style.in_order(table["context"], PASSAGES)
     return blocks.stacks(
-        table, "context", rows, blocks.with_n(table, "context", rows), "cause", CAUSES,
-        panel="model", width=DOUBLE, height=2.2, labels=("share of answers", "passage"),
-    )[0]  # fmt: skip
+        table,
+        "context",
+        rows,
+        blocks.with_n(table, "context", rows),
+        "cause",
+        CAUSES,
+        panel="model",
+        width=DOUBLE,
+        height=2.2,
+        labels=("share of answers", "passage"),
+    )[0]
 
 
 def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
-    """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of `rows`),
-    and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
-    form: dict[str, Any] = {"panel": "model", "by": "about", "looks": ABOUT, "width": DOUBLE}
+    """What follows a false sentence: a panel a model, a row a kind of sentence (`sentence`, one of
+    `rows`), and a point for each of ABOUT. `table`: intervals by model, sentence and about."""
     fig, panels = blocks.forest(
-        table, "sentence", rows, xlabel="share followed", shares="x", **form
+        table,
+        "sentence",
+        rows,
+        panel="model",
+        by="about",
+        looks=ABOUT,
+        xlabel="share followed",
+        shares="x",
+        width=DOUBLE,
     )
     for axis, _ in panels:
         axis.set_xlim(-0.03, 1.03)
@@ -101,21 +136,39 @@ def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
 
 
 def boxes(table: pd.DataFrame, column: str) -> Figure:
-    """Figures 8 to 10: the distribution of P4, a panel a model and a box each value of `column`. `table` of
-    `context.metrics.perplexity_table`. A box holds the middle half, its line is the median, whiskers hold
-    the middle nine tenths (a paper prints none). Perplexity is on a logarithmic scale."""
+    """Figures 8 to 10: the distribution of P4, a panel a model and a box each value of `column`.
+    `table` of `context.metrics.perplexity_table`. A box holds the middle half, its line is the
+    median, whiskers hold the middle nine tenths (a paper prints none). Perplexity is on a
+    logarithmic scale."""
     rows = style.ordered(table[column])
     height = 0.8 + 0.2 * len(rows)
-    fig, panels = blocks.panels(table, "model", labels=("P4", ""), width=DOUBLE, height=height)
-    ends = {"q1": "25%", "med": "50%", "q3": "75%", "whislo": "5%", "whishi": "95%"}
+    fig, panels = blocks.panels(
+        table,
+        "model",
+        labels=("P4", ""),
+        width=DOUBLE,
+        height=height,
+    )
+    ends = {
+        "q1": "25%",
+        "med": "50%",
+        "q3": "75%",
+        "whislo": "5%",
+        "whishi": "95%",
+    }
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
-        stats = [
-            {name: row[end] for name, end in ends.items()} | {"fliers": []}
-            for row in part.to_dict("records")
-        ]
+        stats = []
+        for row in part.to_dict("records"):
+            box = {name: row[end] for name, end in ends.items()}
+            stats.append({**box, "fliers": []})
         places = part[column].map(rows.index)
-        axis.bxp(stats, positions=places.tolist(), orientation="horizontal", widths=0.6)
+        axis.bxp(
+            stats,
+            positions=places.tolist(),
+            orientation="horizontal",
+            widths=0.6,
+        )
         axis.set_xscale("log")
         axis.set_xticks(TICKS, map(str, TICKS))
         axis.minorticks_off()
@@ -125,20 +178,31 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
 
 
 def steps(texts: Mapping[str, str]) -> Figure:
-    """Figure 3: how two answers are made and compared. `texts` has what stands in each of the boxes PLACES."""
+    """Figure 3: how two answers are made and compared. `texts` has what stands in each of the boxes
+    PLACES."""
     fig, axes = style.grid(1, 1, DOUBLE, 2.6)
     axis = axes.flat[0]
     axis.set(xlim=(0, 3), ylim=(-0.2, 2))
     axis.axis("off")
-    form: dict[str, Any] = {"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour}
     boxes = {}
     for name, (x, y) in PLACES.items():
-        words = fill(texts[name], 30)
-        drawn = axis.text(x, y, words, ha="center", va="center", bbox=form, fontsize="small")
+        drawn = axis.text(
+            x,
+            y,
+            fill(texts[name], 30),
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round", "fc": "white", "ec": SOURCES["other"].colour},
+            fontsize="small",
+        )
         boxes[name] = drawn.get_bbox_patch()
     for one, other in ARROWS:
-        ends: dict[str, Any] = {"patchA": boxes[one], "patchB": boxes[other]}
-        axis.annotate("", PLACES[other], PLACES[one], arrowprops={"arrowstyle": "->"} | ends)
+        axis.annotate(
+            "",
+            PLACES[other],
+            PLACES[one],
+            arrowprops={"arrowstyle": "->", "patchA": boxes[one], "patchB": boxes[other]},
+        )
     return fig
 
 
@@ -149,12 +213,20 @@ def worked_example(tokens: pd.DataFrame) -> Figure:
     table = tokens.sort_values(["answer", "position"], ascending=[False, True]).assign(
         place=tokens["answer"] + tokens["position"].astype(str),
         prompt=tokens["context"].map({False: "without context", True: "with the counterfactual"}),
-        mean=-np.log2(tokens["probability"]), low=np.nan, high=np.nan,
-    )  # fmt: skip
+        mean=-np.log2(tokens["probability"]),
+        low=np.nan,
+        high=np.nan,
+    )
     named = table.drop_duplicates("place").set_index("place")
     tokens_shown = named["token"].str.replace(" ", "␣").map(style.printable)  # a token's own space
-    names = (named["answer"] + ": ").mask(named["answer"].duplicated(), "") + tokens_shown
-    form: dict[str, Any] = {"by": "prompt", "xlabel": "surprise in bits:\n−log₂ of the probability"}
-    fig, ((axis, _),) = blocks.forest(table, "place", names.to_dict(), **form)
+    answers = (named["answer"] + ": ").mask(named["answer"].duplicated(), "")
+    names = answers + tokens_shown
+    fig, ((axis, _),) = blocks.forest(
+        table,
+        "place",
+        names.to_dict(),
+        by="prompt",
+        xlabel="surprise in bits:\n−log₂ of the probability",
+    )
     axis.set_ylabel("token")
     return fig

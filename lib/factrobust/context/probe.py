@@ -5,12 +5,14 @@ the same base question about another object (`ask`), or what the context states 
 contextual answer is greedy with q in the context. Perplexities (the thesis, table 6; P4 has no name
 there) are, with Q the prompt without context and Q' with it:
 
-    P0 = PPL(p | Q)    P1 = PPL(q | Q)    P2 = PPL(p | Q')    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
+    P0 = PPL(p | Q)    P2 = PPL(p | Q')
+    P1 = PPL(q | Q)    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,18 +27,26 @@ from factrobust.text import normalise
 MAX_NEW_TOKENS = 20  # the thesis, appendix D
 ANSWERS = ("parametric", "counterfactual")  # those that are scored
 Tokens = tuple[int, ...] | str  # an answer to be scored
-ABOUT = ("question_id", "category", "base_id", "object")  # a question's columns in its response
+ABOUT = (
+    "question_id",
+    "category",
+    "base_id",
+    "object",
+)  # a question's columns in its response
 
 
 def context_prompts(
-    model: Model, questions: pd.DataFrame, contexts: Sequence[str] | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: Sequence[str] | None = None,
 ) -> list[str]:
     """The exact text sent for each question, with a context each or without (the thesis's format):
     "Context: [The capital of Kenya is Lima]. Q: What is the capital of Kenya? A: The capital of
     Kenya is". In a format for chats the prefix begins the assistant's turn."""
     texts = [f"Q: {question} A:" for question in questions["question"]]
     if contexts is not None:
-        texts = [f"Context: [{c}]. {text}" for c, text in zip(contexts, texts, strict=True)]
+        pairs = zip(contexts, texts, strict=True)
+        texts = [f"Context: [{context}]. {text}" for context, text in pairs]
     name = "chat-prefix" if FORMATS[model.prompt_format].chat else "prefix"
     prompts = render(name, texts, questions["prefix"].tolist(), model.chat)
     return [prompt.removesuffix(" ") for prompt in prompts]  # of a question without a prefix
@@ -51,9 +61,9 @@ def greedy(
     scored: bool = True,
     go_on: bool = False,
 ) -> pd.DataFrame:
-    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts` are by
-    default `context_prompts`; answers that will not be `scored` need no model that knows token ids. To
-    `go_on` a model is asked again where its answer has not begun (`endings.ask`).
+    """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts`
+    are by default `context_prompts`; answers that will not be `scored` need no model that knows
+    token ids. To `go_on` a model is asked again where its answer has not begun (`endings.ask`).
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
@@ -61,29 +71,41 @@ def greedy(
     """
     if scored:
         model.require("token_ids")
-    prompts = context_prompts(model, questions, contexts) if prompts is None else list(prompts)
+    if prompts is None:
+        prompts = context_prompts(model, questions, contexts)
     answers = {}
-    for chunk in in_chunks(prompts):
+    for chunk in in_chunks(list(prompts)):
         for generation in _generated(model, chunk, go_on):
-            text, n = ending(generation, begun=go_on)
-            top = list(islice(generation.top_logprobs, max(n, 1)))
-            tokens = [alternatives[0][0] for alternatives in top[:n]]
-            of_tokens = generation.token_ids[:n], tokens, generation.logprobs[:n]
-            answers[generation.prompt] = (text, *of_tokens, top[0] if top else [])
-    table = questions.assign(model=model.name)[["model", *ABOUT]].reset_index(drop=True)
+            answers[generation.prompt] = _answer(generation, go_on)
     columns = ["text", "token_ids", "tokens", "logprobs", "first"]
     responses = pd.DataFrame([answers[prompt] for prompt in prompts], columns=columns)
-    return table.assign(prompt=pd.Series(prompts, dtype="str"), **responses).astype({"text": "str"})
+    table = questions.assign(model=model.name)[["model", *ABOUT]].reset_index(drop=True)
+    table["prompt"] = pd.Series(list(prompts), dtype="str")
+    return table.assign(**responses).astype({"text": "str"})
 
 
-def _generated(model: Model, prompts: list[str], go_on: bool) -> Iterator[Generation]:
+def _answer(generation: Generation, go_on: bool) -> tuple[Any, ...]:
+    """text, token_ids, tokens, logprobs and first of `greedy`."""
+    text, n = ending(generation, begun=go_on)
+    top = list(islice(generation.top_logprobs, max(n, 1)))
+    tokens = [alternatives[0][0] for alternatives in top[:n]]
+    first = top[0] if top else []
+    return text, generation.token_ids[:n], tokens, generation.logprobs[:n], first
+
+
+def _generated(model: Model, prompts: list[str], go_on: bool) -> list[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
     generate = partial(ask_on, model) if go_on else model.generate
     generations = generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
-    again = [g.prompt for g in generations if unsure(g.text) and len(g.token_ids) < MAX_NEW_TOKENS]
-    longer = model.generate(again, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)) if again else []
-    replaced = {g.prompt: g for g in longer}
-    return (replaced.get(g.prompt, g) for g in generations)
+    stopped = []
+    for generation in generations:
+        if unsure(generation.text) and len(generation.token_ids) < MAX_NEW_TOKENS:
+            stopped.append(generation.prompt)
+    if not stopped:
+        return list(generations)
+    longer = model.generate(stopped, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",))
+    replaced = {generation.prompt: generation for generation in longer}
+    return [replaced.get(generation.prompt, generation) for generation in generations]
 
 
 def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
@@ -121,26 +143,33 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
 
 
 def scored(
-    model: Model, memory: pd.DataFrame, contextual: pd.DataFrame, stated: Iterable[Tokens]
+    model: Model,
+    memory: pd.DataFrame,
+    contextual: pd.DataFrame,
+    stated: Iterable[Tokens],
 ) -> pd.DataFrame:
     """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
     is `stated`, token ids or a text [row]."""
-    p, q = memory["token_ids"].map(tuple), list(stated)
-    sides: list[tuple[pd.DataFrame, Iterable[Tokens]]] = [
-        (memory, q),
-        (contextual, p),
-        (contextual, q),
+    answers = list(stated)
+    parametric = memory["token_ids"].map(tuple).tolist()
+    n = len(answers)
+    pairs = [
+        *zip(memory["prompt"], answers, strict=True),
+        *zip(contextual["prompt"], parametric, strict=True),
+        *zip(contextual["prompt"], answers, strict=True),
     ]
-    pairs = [pair for at, x in sides for pair in zip(at["prompt"], x, strict=True)]
-    values = iter(score_once(model, pairs, (memory, contextual)))
-    lists = {name: [next(values) for _ in q] for name in ("p1", "p2", "p3")}
+    logprobs = pd.Series(score_once(model, pairs, (memory, contextual)), dtype=object)
     return _responses(memory, contextual).assign(
-        **{f"logprobs_{name}": pd.Series(x, dtype=object) for name, x in lists.items()}
+        logprobs_p1=logprobs[:n].array,
+        logprobs_p2=logprobs[n : 2 * n].array,
+        logprobs_p3=logprobs[2 * n :].array,
     )
 
 
 def score_once(
-    model: Model, pairs: Iterable[tuple[str, Tokens]], known: Sequence[pd.DataFrame] = ()
+    model: Model,
+    pairs: Iterable[tuple[str, Tokens]],
+    known: Sequence[pd.DataFrame] = (),
 ) -> list[list[float]]:
     """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
     Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of
@@ -149,12 +178,14 @@ def score_once(
     for table in known:
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
         found |= zip(keys, table["logprobs"], strict=True)
-    every = list(pairs)
-    if new := [pair for pair in dict.fromkeys(every) if pair[1] and pair not in found]:
-        answers = [x if isinstance(x, str) else list(x) for _, x in new]
-        values = model.score([prompt for prompt, _ in new], answers)
-        found |= zip(new, (logprobs.tolist() for logprobs in values), strict=True)
-    return [found[pair] if pair[1] else [] for pair in every]
+    pairs = list(pairs)
+    new = [pair for pair in dict.fromkeys(pairs) if pair[1] and pair not in found]
+    if new:
+        prompts = [prompt for prompt, _ in new]
+        answers = [answer if isinstance(answer, str) else list(answer) for _, answer in new]
+        for pair, logprobs in zip(new, model.score(prompts, answers), strict=True):
+            found[pair] = logprobs.tolist()
+    return [found[pair] if pair[1] else [] for pair in pairs]
 
 
 def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
@@ -165,19 +196,26 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     normalising. A draw depends on the seed, the base question and the objects, not on the rows'
     order.
     """
-    texts, objects = answers["text"].tolist(), answers["object"].tolist()
-    spellings = [normalise(text) for text in texts]
+    texts = answers["text"].tolist()
+    objects = answers["object"].tolist()
+    spellings = list(map(normalise, texts))
     drawn = np.full(len(answers), -1, dtype=np.int64)
     for base_id, rows in answers.groupby("base_id", sort=False).indices.items():
         stated = [j for j in rows if texts[j]]
         for i in rows:
             others = [j for j in stated if spellings[j] != spellings[i]]
-            lots = (hash64(f"{seed}\n{base_id}\n{objects[i]}\n{objects[j]}") for j in others)
-            drawn[i] = min(zip(lots, others, strict=True), default=(0, -1))[1]
+            key = f"{seed}\n{base_id}\n{objects[i]}\n"
+            lots = [hash64(key + objects[j]) for j in others]
+            if others:
+                drawn[i] = others[lots.index(min(lots))]
     return drawn
 
 
-def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
+def ask_known(
+    model: Model,
+    questions: pd.DataFrame,
+    contexts: pd.DataFrame,
+) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
@@ -186,57 +224,75 @@ def ask_known(model: Model, questions: pd.DataFrame, contexts: pd.DataFrame) -> 
     are of the parametric answer alone.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    p, contextual = greedy(model, rows), greedy(model, rows, contexts["sentence"].tolist())
-    stated: Sequence[Tokens] = (" " + contexts["stated"]).tolist()
-    for answers in (contextual, p):
-        texts = zip(stated, answers["tokens"].str.join(""), answers["token_ids"], strict=True)
-        stated = [tuple(ids) if text == x else x for x, text, ids in texts]
+    memory = greedy(model, rows)
+    contextual = greedy(model, rows, contexts["sentence"].tolist())
+    stated: list[Tokens] = (" " + contexts["stated"]).tolist()
+    for answers in (contextual, memory):
+        texts = answers["tokens"].str.join("")
+        for i, (text, token_ids) in enumerate(zip(texts, answers["token_ids"], strict=True)):
+            if text == stated[i]:
+                stated[i] = tuple(token_ids)
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    asked = scored(model, p, contextual, stated)
+    asked = scored(model, memory, contextual, stated)
     return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
-def swapped(model: Model, questions: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
-    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its slots'
-    answers exchanged twice, and with another answer exchanged, a row a passage.
+def swapped(
+    model: Model,
+    questions: pd.DataFrame,
+    passages: pd.DataFrame,
+) -> pd.DataFrame:
+    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its
+    slots' answers exchanged twice, and with another answer exchanged, a row a passage.
 
     Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
-    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not asked)
-    and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and text_placebo (to the
-    passage itself, where it has no placebo).
+    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not
+    asked) and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and
+    text_placebo (to the passage itself, where it has no placebo).
     """
     rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
-    memory, columns = greedy(model, rows), ["sentence", "swap_1", "swap_2", "placebo"]
-    # All at once: passages that begin alike share their computation.
+    passages = passages.reset_index(drop=True)
+    memory = greedy(model, rows)
+    # 1. All passages at once: those that begin alike share their computation.
     placebos = passages["placebo"].where(passages["placebo"] != "", passages["sentence"])
-    asked = passages.assign(placebo=placebos)
-    texts = [text for column in columns for text in asked[column]]
-    every = greedy(model, pd.concat([rows] * len(columns)), texts)
+    asked = [passages["sentence"], passages["swap_1"], passages["swap_2"], placebos]
+    answers = greedy(model, pd.concat([rows] * len(asked)), pd.concat(asked).tolist())
     n = len(rows)
-    given, *others = (every[i * n :][:n].reset_index(drop=True) for i in range(len(columns)))
+    given = answers[:n]
+    texts = answers["text"].to_numpy()
+    # 2. The answer given, after the question alone.
     pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
     p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
-    table = _responses(memory, given).assign(logprobs_p1=p1)
-    swaps = dict(
-        zip(("text_1", "text_2", "text_placebo"), (x["text"] for x in others), strict=True)
+    return _responses(memory, given).assign(
+        logprobs_p1=p1,
+        text_1=pd.Series(texts[n : 2 * n], dtype="str"),
+        text_2=pd.Series(texts[2 * n : 3 * n], dtype="str"),
+        text_placebo=pd.Series(texts[3 * n :], dtype="str"),
+        **passages.drop(columns="question_id"),
     )
-    return table.assign(**swaps, **passages.reset_index(drop=True).drop(columns="question_id"))
 
 
-def answer_tokens(model: Model, questions: pd.DataFrame, response: pd.Series) -> pd.DataFrame:
+def answer_tokens(
+    model: Model,
+    questions: pd.DataFrame,
+    response: pd.Series,
+) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
     `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
     "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
-    prompts = [context_prompts(model, question, stated)[0] for stated in (None, [context])]
+    [without] = context_prompts(model, question)
+    [with_it] = context_prompts(model, question, [context])
     cells = [(answer, stated) for answer in ANSWERS for stated in (False, True)]
-    ids = [response[f"token_ids_{answer}"] for answer, _ in cells]
-    logprobs = model.score([prompts[stated] for _, stated in cells], ids)
-    table = pd.DataFrame(cells, columns=["answer", "context"]).assign(
-        token=[response[f"tokens_{answer}"] for answer, _ in cells],
-        probability=[np.exp(values) for values in logprobs],
+    logprobs = model.score(
+        [with_it if stated else without for _, stated in cells],
+        [response[f"token_ids_{answer}"] for answer, _ in cells],
     )
+    table = pd.DataFrame(cells, columns=["answer", "context"])
+    table["token"] = [response[f"tokens_{answer}"] for answer, _ in cells]
+    table["probability"] = [np.exp(values) for values in logprobs]
     table = table.explode(["token", "probability"], ignore_index=True)
-    table.insert(2, "position", table.groupby(["answer", "context"]).cumcount() + 1)
+    position = table.groupby(["answer", "context"]).cumcount() + 1
+    table.insert(2, "position", position)
     return table.astype({"probability": float})

@@ -1,12 +1,12 @@
 """Where does an answer come from: the model's memory, the context, or neither (thesis, 3.2.2, 5.3)?
 
 Two rules compare the parametric answer, the counterfactual and the answer given with a context:
-`published_source` is the thesis's code (listing 5), `decide` is ours, which compares what answers name
-(`named`). Whether a text says an answer is told by `right` in all rooms.
+`published_source` is the thesis's code (listing 5), `decide` is ours, which compares what answers
+name (`named`). Whether a text says an answer is told by `right` in all rooms.
 
-The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5 and 7
-by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12 months").
-Kind 6 needs the right answers. Names are not translated, units not converted.
+The rules read English. Of the thesis's seven kinds of others (tables 13 to 16) they tell 1, 4, 5
+and 7 by words, kind 3 only by a shared unit ("70 years" after "100 years", where memory said "12
+months"). Kind 6 needs the right answers. Names are not translated, units not converted.
 """
 
 import re
@@ -22,16 +22,18 @@ from factrobust.text import contains, exact_match, normalise
 # Lists of English words, each as it stands in the file.
 _FILE = noted(DATA / "words.yaml", at_import=True)
 WORDS: dict[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-_FUNCTION, _GENERIC, _NAMESAKES, _ENDINGS, _UNITS = (
-    frozenset(WORDS[name].split())
-    for name in ("function", "generic", "namesakes", "endings", "units")
-)
+_FUNCTION = frozenset(WORDS["function"].split())
+_GENERIC = frozenset(WORDS["generic"].split())
+_NAMESAKES = frozenset(WORDS["namesakes"].split())
+_ENDINGS = frozenset(WORDS["endings"].split())
+_UNITS = frozenset(WORDS["units"].split())
 _MONTHS = {m[:3]: m for m in WORDS["months"].split()}
 MONTHS = [month.capitalize() for month in _MONTHS.values()]
 _PART = re.compile(r"[,;:(\[]|\b(?:which|who|whose|but|where)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"((?:minus)?\d[\d.]*)(?:st|nd|rd|th|s)?")
 NEGATION = re.compile(
-    r"\b(?:not|never|nor|neither|no longer|rather than|instead of|unlike)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:not|never|nor|neither|no longer|rather than|instead of|unlike)\b|n['’]t\b",
+    re.IGNORECASE,
 )
 DIGITS = 10  # of a number that count; a text may be cut off at 20 tokens
 _UNKNOWN = re.compile(
@@ -47,11 +49,16 @@ def published_source(parametric: str, counterfactual: str, answer: str) -> str:
     """Source by the thesis's code: lower case, the letters "the" and commas deleted anywhere; equal
     is what begins the other, so an empty answer equals any and "1" equals "1969". Parametric comes
     first."""
-    texts = (answer, parametric, counterfactual)
-    a, p, c = (x.lower().replace("the", "").replace(",", "").strip() for x in texts)
+    a = _plain(answer)
+    p = _plain(parametric)
+    c = _plain(counterfactual)
     if a.startswith(p) or p.startswith(a):
         return "parametric"
     return "contextual" if a.startswith(c) or c.startswith(a) else "other"
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("the", "").replace(",", "").strip()
 
 
 class Named(NamedTuple):
@@ -68,25 +75,27 @@ class Named(NamedTuple):
 @lru_cache(maxsize=100_000)
 def named(text: str) -> Named:
     """Read a text. Generic nouns ("the city of Paris") count where nothing else is named."""
-    parts = [words for part in _PART.split(_whole(text)) if (words := _words(part))]
+    parts = list(filter(None, map(_words, _PART.split(_whole(text)))))
     words = tuple(word for part in parts for word in part)
+    first = parts[0] if parts else ()
     values = frozenset(filter(_is_value, words))
-    units = frozenset(w for w in words if w in _UNITS or w.removesuffix("s") in _UNITS)
+    units = frozenset(filter(_is_unit, words))
     leads = bool(words) and words[0] in values
-    return Named(words, parts[0] if parts else (), values, units, leads)
+    return Named(words, first, values, units, leads)
 
 
 def _whole(text: str) -> str:
-    """The text with numbers and dates that no comma cuts, the sign of a number in letters, and initials
-    in one word (J. R. R. Tolkien)."""
+    """The text with numbers and dates that no comma cuts, the sign of a number in letters, and
+    initials in one word (J. R. R. Tolkien)."""
     plain = re.sub(r"(?<=\d),(?=\d)|,(?= \d{3})", "", text)
     plain = re.sub(r"(?<![^\W_])([A-Z])\.\s?(?=[A-Z]\.)", r"\1", plain)
     return re.sub(r"(?<!\w)[-−](?=\d)", "minus", plain)
 
 
 def _words(text: str) -> tuple[str, ...]:
-    words = [_value(w) for w in normalise(text).split() if w not in _FUNCTION]
-    return tuple(w for w in words if w not in _GENERIC) or tuple(words)
+    words = [_value(word) for word in normalise(text).split() if word not in _FUNCTION]
+    telling = [word for word in words if word not in _GENERIC]
+    return tuple(telling or words)
 
 
 def _value(word: str) -> str:
@@ -100,16 +109,27 @@ def _is_value(word: str) -> bool:
     return word[-1].isdigit() or word in _MONTHS.values()
 
 
+def _is_unit(word: str) -> bool:
+    return word in _UNITS or word.removesuffix("s") in _UNITS
+
+
 def _same(v: str, w: str) -> bool:
     """Whether words are the same but for common endings (Austria, Austrian)."""
-    v, w = sorted((v, w), key=len)
-    ends = len(v) >= 4 and not _is_value(v) and w.startswith(v) and w[len(v) :] in _ENDINGS
-    return v == w or ends
+    short, long = sorted((v, w), key=len)
+    if short == long:
+        return True
+    if len(short) < 4 or _is_value(short):
+        return False
+    return long.startswith(short) and long[len(short) :] in _ENDINGS
 
 
 def within(some: Collection[str], others: Collection[str]) -> bool:
     """Whether there are some, and all of them are among the others."""
-    return bool(some) and all(any(_same(v, w) for w in others) for v in some)
+    return bool(some) and all(_is_among(word, others) for word in some)
+
+
+def _is_among(word: str, others: Collection[str]) -> bool:
+    return any(_same(word, other) for other in others)
 
 
 def agree(a: Named, b: Named) -> bool:
@@ -123,8 +143,8 @@ def agree(a: Named, b: Named) -> bool:
             return not (a.units and b.units) or bool(a.units & b.units)
     if _NAMESAKES & (set(a.first) ^ set(b.first)):
         return False
-    pairs = ((a.words, b.words), (a.first, b.words))
-    return any(within(x, y) for x, y in (*pairs, (b.words, a.words), (b.first, a.words)))
+    in_b = within(a.words, b.words) or within(a.first, b.words)
+    return in_b or within(b.words, a.words) or within(b.first, a.words)
 
 
 @lru_cache(maxsize=100_000)
@@ -133,9 +153,12 @@ def same_answer(one: str, other: str) -> bool:
     names all that the other does."""
     if _letters(one) == _letters(other):
         return True
-    a, b = named(one), named(other)
-    numbers = a.leads and b.leads and a.values == b.values
-    return agree(a, b) and (numbers or (within(a.words, b.words) and within(b.words, a.words)))
+    a = named(one)
+    b = named(other)
+    if not agree(a, b):
+        return False
+    same_number = a.leads and b.leads and a.values == b.values
+    return same_number or (within(a.words, b.words) and within(b.words, a.words))
 
 
 @lru_cache(maxsize=100_000)
@@ -168,9 +191,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    1: Kind("parametric answer, phrased otherwise", "says what the model says without context"),
+    1: Kind(
+        "parametric answer, phrased otherwise",
+        "says what the model says without context",
+    ),
     2: Kind("plainly wrong", "neither memory nor context, and not right"),
-    3: Kind("question misread because of the context", "answers what the context seems to ask"),
+    3: Kind(
+        "question misread because of the context",
+        "answers what the context seems to ask",
+    ),
     4: Kind("context negated", "says that the context is not so"),
     5: Kind("context, phrased otherwise", "says what the context says"),
     6: Kind("another right answer", "right, but not what the model says without context"),
@@ -207,68 +236,102 @@ def decide(
         return Decision("none", None, "nothing said")
     kind, rule = _kind(parametric, counterfactual, answer)
     if kind is None:
-        several = not accepted and right_answers == "several"
-        kind, rule = (6, "one of several") if several else (2, "rest")
         if exact_match(answer, accepted):
             kind, rule = 6, "accepted"
-    return Decision({1: "parametric", 5: "contextual"}.get(kind, "other"), kind, rule)
+        elif not accepted and right_answers == "several":
+            kind, rule = 6, "one of several"
+        else:
+            kind, rule = 2, "rest"
+    source = {1: "parametric", 5: "contextual"}.get(kind, "other")
+    return Decision(source, kind, rule)
 
 
 @lru_cache(maxsize=100_000)
 def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None, str]:
     """Kind by what the three texts say alone, or None, and the rule."""
-    others = {1: parametric, 5: counterfactual}
-    for kind, other in others.items():
-        if _letters(answer) == _letters(other):
-            return kind, "same text"
+    # 1. The same letters.
+    if _letters(answer) == _letters(parametric):
+        return 1, "same text"
+    if _letters(answer) == _letters(counterfactual):
+        return 5, "same text"
+    # 2. No answer.
     if _UNKNOWN.match(answer):
-        silent = (kind for kind, x in others.items() if not x or _UNKNOWN.match(x))
-        return next(silent, 2), "no answer"
-    a, p, c = map(named, (answer, parametric, counterfactual))
-    only_p, only_c = ([w for w in x.words if not within([w], y.words)] for x, y in ((p, c), (c, p)))
-    denied = _denied(answer)
-    if any(within([w], only_c) and not within([w], _denied(counterfactual)) for w in denied):
-        return 4, "negation"
-    mine, theirs = ([w for w in a.words if within([w], only)] for only in (only_p, only_c))
-    if a.values & {*mine} and a.values & {*theirs}:
+        return _kind_of_silence(parametric, counterfactual), "no answer"
+    a = named(answer)
+    p = named(parametric)
+    c = named(counterfactual)
+    only_p = [word for word in p.words if not _is_among(word, c.words)]
+    only_c = [word for word in c.words if not _is_among(word, p.words)]
+    # 3. The context's words, denied.
+    denied_before = _denied(counterfactual)
+    for word in _denied(answer):
+        if _is_among(word, only_c) and not _is_among(word, denied_before):
+            return 4, "negation"
+    # 4. Parts of both.
+    of_p = [word for word in a.words if _is_among(word, only_p)]
+    of_c = [word for word in a.words if _is_among(word, only_c)]
+    if a.values & set(of_p) and a.values & set(of_c):
         return 7, "numbers of both"
-    as_p, as_c = agree(a, p), agree(a, c)
-    mixed = mine and theirs and within(a.words, (*p.words, *c.words))
-    if mixed and (as_p == as_c or len(p.first) < len(p.words)):
+    as_p = agree(a, p)
+    as_c = agree(a, c)
+    is_mixed = of_p and of_c and within(a.words, (*p.words, *c.words))
+    if is_mixed and (as_p == as_c or len(p.first) < len(p.words)):
         return 7, "words of both"
+    # 5. One of them.
+    if as_c and (not as_p or len(of_c) > len(of_p)):
+        return 5, "agrees"
     if as_p or as_c:
-        return 5 if as_c and (not as_p or len(theirs) > len(mine)) else 1, "agrees"
+        return 1, "agrees"
     if (a.units & c.units) - p.units:
         return 3, "unit of the context"
     return None, ""
+
+
+def _kind_of_silence(parametric: str, counterfactual: str) -> int:
+    """The kind of an answer such as "unknown": that of the text that says no more, else wrong."""
+    for kind, text in ((1, parametric), (5, counterfactual)):
+        if not text or _UNKNOWN.match(text):
+            return kind
+    return 2
 
 
 Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each of two exchanges
 CAUSES = ("context", "both", "slots", "half", "moved", "memory", "none")
 
 
-def swap_source(memory: str, answer: str, swapped: Sequence[str], slots: Sequence[Slot]) -> str:
+def swap_source(
+    memory: str,
+    answer: str,
+    swapped: Sequence[str],
+    slots: Sequence[Slot],
+) -> str:
     """What an answer follows if the context's answers are exchanged: one of CAUSES.
 
-    `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after each
-    exchange. It follows a slot if it says (`right`) what stands there, before and after both exchanges.
+    `memory` is the answer without a context, `answer` the one with it, `swapped` the answers after
+    each exchange. It follows a slot if it says (`right`) what stands there, before and after both
+    exchanges.
 
-    "context": it follows a slot; "both": it does, and memory says the same; "slots": it says each time
-    what stands in some slot, but not in one and the same; "half": it does after one exchange alone;
-    "memory": it never changes, and memory says the same; "moved": all else, such as an answer that
-    memory does not give, and no slot holds: decoding is greedy, so the context moved it; "none": it says
-    nothing.
+    "context": it follows a slot; "both": it does, and memory says the same; "slots": it says each
+    time what stands in some slot, but not in one and the same; "half": it does after one exchange
+    alone; "memory": it never changes, and memory says the same; "moved": all else, such as an
+    answer that memory does not give, and no slot holds: decoding is greedy, so the context moved
+    it; "none": it says nothing.
     """
     if degeneracy(answer):
         return "none"
     texts = (answer, *swapped)
-    said = [[right(text, slot[i]) for i, text in enumerate(texts)] for slot in slots]
-    if any(map(all, said)):
+    # Whether each text says what stands in a slot at its time, [slot][text].
+    follows = []
+    for slot in slots:
+        follows.append([right(text, names) for text, names in zip(texts, slot, strict=True)])
+    if any(map(all, follows)):
         agrees = same_answer(memory, answer) or right(memory, [answer])
         return "both" if agrees else "context"
     if all(same_answer(answer, text) for text in (memory, *swapped)):
         return "memory"
-    first, *others = (any(of_text) for of_text in zip(*said, strict=True)) if said else (False,)
+    if not follows:
+        return "moved"
+    first, *others = map(any, zip(*follows, strict=True))
     if not first or not any(others):
         return "moved"
     return "slots" if all(others) else "half"
@@ -287,7 +350,11 @@ def right(text: str, answers: Sequence[str]) -> bool:
     if exact_match(text, answers) or contains(stated, answers):
         return True
     given = named(stated)
-    return given.leads and any(
-        gold.leads and gold.values <= given.values and not (gold.units and given.units - gold.units)
-        for gold in map(named, answers)
-    )
+    return given.leads and any(_same_number(given, gold) for gold in map(named, answers))
+
+
+def _same_number(given: Named, gold: Named) -> bool:
+    """Whether a text gives an answer's leading numbers, in no other unit."""
+    if not gold.leads or not gold.values <= given.values:
+        return False
+    return not gold.units or not given.units - gold.units

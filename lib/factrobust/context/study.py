@@ -1,4 +1,5 @@
-"""How a notebook of part 4 starts: study = context.Study(models=models, questions=questions, ...)."""
+"""How a notebook of part 4 starts: study = context.Study(models=models, questions=questions,
+...)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,9 +15,9 @@ from factrobust.models.records import Records
 
 
 class _Marked(study.Study):
-    """Questions that are asked without and with a context: the `questions`, the `pool` of those that
-    contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what was asked and
-    left out, a row a model."""
+    """Questions that are asked without and with a context: the `questions`, the `pool` of those
+    that contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what
+    was asked and left out, a row a model."""
 
     questions: pd.DataFrame
     pool: pd.DataFrame
@@ -45,8 +46,8 @@ class _Marked(study.Study):
 
 class Study(_Marked):
     """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
-    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`, stand
-    beside. `seed` draws objects and counterfactuals."""
+    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`,
+    stand beside. `seed` draws objects and counterfactuals."""
 
     cluster = "base_id"
 
@@ -62,15 +63,19 @@ class Study(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "questions": questions,
             "results": results,
             "n_objects": n_objects,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
         self.pool = self.questions
         self.results = self.concat_over_models(
@@ -107,15 +112,19 @@ class KnownContexts(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_facts": n_facts,
             "contexts": contexts,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         self.questions = _drawn(self.pool, data, n_facts, seed)
         every = facts.known_contexts(self.questions, self.pool, seed=seed)
@@ -128,11 +137,12 @@ class KnownContexts(_Marked):
 
 
 class Meter(study.Study):
-    """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts` of those
-    that a model knows behind the sentences of `meter.contexts`. `seed` draws facts and sentences.
+    """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts`
+    of those that a model knows behind the sentences of `meter.contexts`. `seed` draws facts and
+    sentences.
 
-    Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to the
-    sentences, a row each, as `meter.marked` has them.
+    Holds the `facts` asked, the answers from `memory` (with right, 1 or 0), and the `answers` to
+    the sentences, a row each, as `meter.marked` has them.
     """
 
     unit, cluster = "question_id", "base_id"
@@ -149,15 +159,19 @@ class Meter(study.Study):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_asked": n_asked,
             "n_facts": n_facts,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         drawn = _drawn(self.pool, data, n_asked, seed)
         templates = meter.load_sentences()
@@ -179,16 +193,21 @@ class Meter(study.Study):
         """The answers to all sentences about the first known facts by lot."""
         of_model = self.memory["model"] == model.name
         known = self.memory[of_model & (self.memory["right"] == 1)]
-        place = draws.ranks(known["question_id"], known["model"], self.parameter("seed"))
+        place = draws.ranks(
+            known["question_id"],
+            known["model"],
+            self.parameter("seed"),
+        )
         names = known.loc[place < self.parameter("n_facts"), "question_id"]
         return self.behind(model, self.contexts[self.contexts["question_id"].isin(names)])
 
     @cached_property
     def grounded(self) -> pd.DataFrame:
-        """The answers behind the false sentence about the subject, in the question's words, of all facts
-        asked; with `known`, 1 or 0."""
-        said = "mode == 'asserted' and about == 'subject' and words == 'question'"
-        false = self.contexts.query(said)
+        """The answers behind the false sentence about the subject, in the question's words, of all
+        facts asked; with `known`, 1 or 0."""
+        false = self.contexts.query(
+            "mode == 'asserted' and about == 'subject' and words == 'question'"
+        )
         rows = self.concat_over_models(lambda model: self.behind(model, false))
         known = self.memory[["model", "question_id", "right"]].rename(columns={"right": "known"})
         return rows.merge(known, on=["model", "question_id"])
@@ -202,9 +221,9 @@ class Meter(study.Study):
 
 
 class Passages(_Marked):
-    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each (`passages`), and the
-    same with answers exchanged. `cases` are the marked answers with their cause (`attribution.caused`).
-    `seed` draws facts and passages."""
+    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each
+    (`passages`), and the same with answers exchanged. `cases` are the marked answers with their
+    cause (`attribution.caused`). `seed` draws facts and passages."""
 
     cluster = "base_id"
 
@@ -219,9 +238,18 @@ class Passages(_Marked):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {"data": data, "n_facts": n_facts, "seed": seed, "n_boot": n_boot}
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        parameters = {
+            "data": data,
+            "n_facts": n_facts,
+            "seed": seed,
+            "n_boot": n_boot,
+            **(other_parameters or {}),
+        }
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         self.pool = facts.facts_as_questions(_known(data))
         self.questions = _drawn(self.pool, data, n_facts, seed)
         self.facts = self.questions

@@ -116,22 +116,40 @@ def read_json(path: Path) -> Any:
 
 
 def load(
-    name: str, adapter: Callable[[Any], Iterator[Question]], files: Iterable[Path], source: str
+    name: str,
+    adapter: Callable[[Any], Iterator[Question]],
+    files: Iterable[Path],
+    source: str,
 ) -> Loaded:
     """The set `name` as facts; its adapter takes what a file holds, official or of the hub."""
-    return closed_book([q for path in files for q in adapter(read_json(path))], name, source)
+    return closed_book(
+        [q for path in files for q in adapter(read_json(path))],
+        name,
+        source,
+    )
 
 
 def squad(content: Any) -> Iterator[Question]:
     """SQuAD v1.1 (Rajpurkar et al. 2016). The first annotator's answer is the object, those of the
     others are aliases; subject is the article."""
     if isinstance(content, dict):  # the official file: its articles' paragraphs hold the questions
-        parts = [(a["title"], p["qas"]) for a in content["data"] for p in a["paragraphs"]]
-        content = (row | {"title": title} for title, rows in parts for row in rows)
+        content = _rows_of_articles(content["data"])
     for row in content:
-        answers, subject = row["answers"], row["title"].replace("_", " ")
-        texts = answers["text"] if isinstance(answers, dict) else [a["text"] for a in answers]
+        answers = row["answers"]
+        if isinstance(answers, dict):
+            texts = answers["text"]
+        else:
+            texts = [answer["text"] for answer in answers]
+        subject = row["title"].replace("_", " ")
         yield Question(row["id"], row["question"], texts, subject)
+
+
+def _rows_of_articles(articles: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The questions of SQuAD's official file, with the titles of their articles."""
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            for row in paragraph["qas"]:
+                yield row | {"title": article["title"]}
 
 
 def trivia_qa(content: Any) -> Iterator[Question]:

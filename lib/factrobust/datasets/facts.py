@@ -13,7 +13,11 @@ from factrobust.paths import DATA
 
 FILES = (DATA / "facts.csv", DATA / "relations.csv")  # for the provenance of results
 QUESTION_TYPES = DATA / "question_types.csv"
-DOMAINS = ("geography", "arts", "science-history")  # of the embedded table; yours may have others
+DOMAINS = (
+    "geography",
+    "arts",
+    "science-history",
+)  # of the embedded table; yours may have others
 TEST_EVERY = 5  # of the typed questions
 
 # Of CSV files, all cells still strings. Which relations are known, `load_facts` checks besides.
@@ -24,7 +28,10 @@ SCHEMA = tables.csv_schema(
     | {
         "fact_id": tables.filled("write a short unique name, or drop the column"),
         "subject": [tables.filled("write what the fact is about"), tables.legible()],
-        "object": [tables.filled("write the answer, or delete the line"), tables.legible()],
+        "object": [
+            tables.filled("write the answer, or delete the line"),
+            tables.legible(),
+        ],
         "aliases": [tables.list_of_texts(), tables.legible()],
         "answer_type": tables.one_of(tables.ANSWER_TYPES),
         "domain": tables.filled("name a domain, or drop the column"),
@@ -36,7 +43,8 @@ HAS_SUBJECT = pa.Check.str_matches(
     error="must hold {subject} exactly once, and no other braces; put it there",
 )
 RELATION_NAME = pa.Check.str_matches(
-    r"^[a-z][a-z0-9_]*$", error="is no short name; write lower-case letters, digits and _ only"
+    r"^[a-z][a-z0-9_]*$",
+    error="is no short name; write lower-case letters, digits and _ only",
 )
 RELATIONS_SCHEMA = tables.csv_schema(
     ("relation", "question", "prefix", "answer_type", "domain", "popqa"),
@@ -55,7 +63,10 @@ def load_relations() -> pd.DataFrame:
     return table.assign(popqa=table["popqa"].eq("true"))
 
 
-def read_relations(path: str | Path, schema: pa.DataFrameSchema = RELATIONS_SCHEMA) -> pd.DataFrame:
+def read_relations(
+    path: str | Path,
+    schema: pa.DataFrameSchema = RELATIONS_SCHEMA,
+) -> pd.DataFrame:
     """Read and check one relations file: all columns are texts, the index is the relation."""
     frame = tables.read_checked(path, schema)
     tables.check_unique(frame, ["relation"], path)
@@ -92,7 +103,10 @@ def load_facts(
     return frame.reset_index(drop=True)
 
 
-def with_relations(schema: pa.DataFrameSchema, names: Iterable[str]) -> pa.DataFrameSchema:
+def with_relations(
+    schema: pa.DataFrameSchema,
+    names: Iterable[str],
+) -> pa.DataFrameSchema:
     """The schema of facts whose relations are known."""
     remedy = "add it to the relations in data/ (see its README) or choose one of"
     return schema.update_column("relation", checks=tables.one_of(names, remedy))

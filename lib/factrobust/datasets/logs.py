@@ -1,6 +1,5 @@
 """Logs of runs already made: lm-evaluation-harness's samples (`--log_samples`, .jsonl) and
-inspect_ai's
-(.eval, .json)."""
+inspect_ai's (.eval, .json)."""
 
 import hashlib
 import json
@@ -14,7 +13,11 @@ import pandas as pd
 from factrobust.tables import FactsError
 
 ENDS = (".jsonl", ".eval", ".json")
-MARKS = {"C": True, "I": False, "P": False}  # of inspect_ai's scorers; a part is not right
+MARKS = {
+    "C": True,
+    "I": False,
+    "P": False,
+}  # of inspect_ai's scorers; a part is not right
 
 
 class Log(NamedTuple):
@@ -45,8 +48,7 @@ def is_log(name: Any) -> bool:
 
 def read_log(path: str | Path) -> Log:
     """The answers of a log. FactsError, one sentence, for what is none, and for a question without
-    a mark of right
-    or wrong."""
+    a mark of right or wrong."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise FactsError(f"{path} is no file; give the log of a run")
@@ -133,7 +135,8 @@ def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
         calls["gen_args_0"] if isinstance(calls, dict) else dict(enumerate(calls[0]))
     )
     keys = ("arg_0", "arg_1") if "arg_0" in first else (0, 1)
-    prompt, settings = str(first[keys[0]]), first.get(keys[1])
+    prompt = str(first[keys[0]])
+    settings = first.get(keys[1])
     question = doc.get("question") or prompt.rstrip().splitlines()[-1]
     accepted = row["target"] if isinstance(row["target"], list) else [row["target"]]
     return _row(
@@ -171,10 +174,14 @@ def _inspect(path: Path) -> Log:
     try:
         samples = log["samples"] or []
         metric = next(iter(samples[0]["scores"])) if samples else ""
-        settings = json.dumps(log["eval"].get("model_generate_config") or {}, sort_keys=True)
+        settings = json.dumps(
+            log["eval"].get("model_generate_config") or {},
+            sort_keys=True,
+        )
         settings += json.dumps(log["plan"].get("config") or {}, sort_keys=True)
         table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
-        name, task = log["eval"]["model"], log["eval"]["task"]
+        name = log["eval"]["model"]
+        task = log["eval"]["task"]
     except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
         raise FactsError(
             f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give "
@@ -197,7 +204,12 @@ def _read_eval(path: Path) -> dict[str, Any]:
     return found
 
 
-def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path) -> dict[str, Any]:
+def _inspect_row(
+    sample: dict[str, Any],
+    metric: str,
+    settings: str,
+    path: Path,
+) -> dict[str, Any]:
     mark = sample["scores"][metric]
     value = mark["value"]
     if value not in (*MARKS, 0, 1):
@@ -211,8 +223,8 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
         sent if isinstance(sent, str) else json.dumps([[m["role"], m["content"]] for m in sent])
     )
     target = sample["target"]
-    [said, *_] = sample["output"]["choices"] or [{"message": {"content": ""}}]
-    text = said["message"]["content"]
+    choices = sample["output"]["choices"]
+    text = choices[0]["message"]["content"] if choices else ""
     if not isinstance(text, str):
         text = "".join(part.get("text", "") for part in text)
     return _row(
@@ -229,5 +241,10 @@ def _inspect_row(sample: dict[str, Any], metric: str, settings: str, path: Path)
 
 def _row(*, accepted: list[Any], prompt: str, **cells: Any) -> dict[str, Any]:
     first, *aliases = [str(name) for name in accepted] or [""]
-    names = {"object": first, "aliases": aliases, "prompt": prompt, "message": prompt}
+    names = {
+        "object": first,
+        "aliases": aliases,
+        "prompt": prompt,
+        "message": prompt,
+    }
     return cells | names | {"logprob": np.nan, "t_b": np.nan}

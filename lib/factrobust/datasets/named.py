@@ -25,7 +25,10 @@ MAX_WORDS = 5
 
 
 def load_named(
-    names: Iterable[str] = (EMBEDDED,), *, limit: int | None = None, seed: int = 0
+    names: Iterable[str] = (EMBEDDED,),
+    *,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> Loaded:
     """Return the facts of one or several data sets with their questions, for part 1's probes.
 
@@ -47,12 +50,17 @@ def load_named(
     sets = {name: load_set(name, load, of_world) for name in names}
     if not sets:
         raise ValueError(f"no data set is named; give {EMBEDDED}, an official one or a CSV file")
-    parts, counts = [], {}
+    parts = []
+    counts = {}
     for name, loaded in sets.items():
-        words = [min(len(a.split()) for a in accepted) for accepted in facts.answers(loaded.table)]
-        parts.append(loaded.table[[n <= MAX_WORDS for n in words]])
-        kept = len(parts[-1])
-        counts[name] = loaded.counts | {"long_answers": len(words) - kept, "kept": kept}
+        is_short = list(map(_has_short_answer, facts.answers(loaded.table)))
+        kept = sum(is_short)
+        counts[name] = {
+            **loaded.counts,
+            "long_answers": len(is_short) - kept,
+            "kept": kept,
+        }
+        parts.append(loaded.table[is_short])
         if not kept:
             raise FactsError(f"{name} has no question that can be asked: {counts[name]}.")
     frame = pd.concat(parts, ignore_index=True)[[*schemas.AskedFacts.columns]]
@@ -63,6 +71,10 @@ def load_named(
     return Loaded(frame, counts)
 
 
+def _has_short_answer(accepted: Iterable[str]) -> bool:
+    return any(len(answer.split()) <= MAX_WORDS for answer in accepted)
+
+
 def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return typed questions for part 1's classifier: to train it, and to test it.
 
@@ -71,8 +83,7 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     files train_5500.label and TREC_10.label, whose questions also ask for descriptions and
     abbreviations."""
     if name == EMBEDDED:
-        train, test = (facts.load_question_types(split) for split in ("train", "test"))
-        return train, test
+        return facts.load_question_types("train"), facts.load_question_types("test")
     known, _, folder = name.partition(":")
     if known != "trec" or not folder:
         raise ValueError(
@@ -82,9 +93,9 @@ def load_named_types(name: str = EMBEDDED) -> tuple[pd.DataFrame, pd.DataFrame]:
     from factrobust.datasets.official import load_trec
 
     place = ROOT / Path(folder).expanduser()
-    files = [place / f"{part}.label" for part in ("train_5500", "TREC_10")]
-    train, test = (load_trec(file).assign(relation="") for file in files)
-    return train, test
+    train = load_trec(place / "train_5500.label")
+    test = load_trec(place / "TREC_10.label")
+    return train.assign(relation=""), test.assign(relation="")
 
 
 def load_set(
@@ -105,7 +116,11 @@ def load_set(
     known, mark, rest = (*re.split("([@:])", name, maxsplit=1), "", "")[:3]
     if known in loaders and (rest or not mark):
         if mark == ":":
-            return official.load_official(known, ROOT / Path(rest).expanduser(), loaders=loaders)
+            return official.load_official(
+                known,
+                ROOT / Path(rest).expanduser(),
+                loaders=loaders,
+            )
         return official.load_official(known, revision=rest or None, loaders=loaders)
     if name.endswith(".csv"):
         return load(ROOT / Path(name).expanduser())

@@ -39,13 +39,18 @@ def fetch(repo: str, revision: str, pattern: str) -> tuple[list[Path], str]:
 
     remedy = f"go online once, or download its {pattern} and give its path instead."
     try:
-        which: dict[str, Any] = {"revision": revision, "allow_patterns": pattern}
-        folder = Path(snapshot_download(repo, repo_type="dataset", **which))
+        place = snapshot_download(
+            repo,
+            repo_type="dataset",
+            revision=revision,
+            allow_patterns=pattern,
+        )
     except Exception as error:  # the hub's client raises a dozen unrelated types
         raise ConnectionError(
             f"Could not fetch {repo} at {revision} from the hub ({_first_sentence(error)}): "
             f"{remedy}"
         ) from error
+    folder = Path(place)
     # rglob, as the hub's client lets * stand for folders too
     files = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
     parts = [int(n) for file in files for n in re.findall(r"-of-(\d+)", file.name)]
@@ -97,13 +102,26 @@ def texts_of(cell: str) -> list[str]:
 
 
 FILLED = tables.filled("remove the row")
-_KNOWN = pa.Check(
-    lambda x: x.str.replace(" ", "_").isin(fact_tables.load_relations().query("popqa").index),
-    error="is none of PopQA's 16; remove the row",
-)
-SHARED = {"id": FILLED, "prop": _KNOWN, "possible_answers": FILLED}
+
+
+def _is_known(relations: pd.Series) -> pd.Series:
+    table = fact_tables.load_relations()
+    return relations.str.replace(" ", "_").isin(table.index[table["popqa"]])
+
+
+SHARED = {
+    "id": FILLED,
+    "prop": pa.Check(_is_known, error="is none of PopQA's 16; remove the row"),
+    "possible_answers": FILLED,
+}
 # What is read of PopQA's 17 columns; the others are ids, titles and aliases on Wikidata.
-_POPQA = SHARED | dict.fromkeys(("subj", "obj", "question"), FILLED) | {"s_pop": None}
+_POPQA = {
+    **SHARED,
+    "subj": FILLED,
+    "obj": FILLED,
+    "question": FILLED,
+    "s_pop": None,
+}
 
 
 def popqa(files: list[Path], source: str) -> tables.Loaded:
@@ -116,7 +134,6 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
     relations = fact_tables.load_relations()
     relation = rows["prop"].str.replace(" ", "_")
     views = pd.to_numeric(rows["s_pop"]).astype(float)
-    answers = zip(rows["possible_answers"].map(texts_of), rows["obj"], strict=True)
     facts = rows.rename(columns={"subj": "subject", "obj": "object"}).assign(
         fact_id=relation + "/" + rows["id"],
         relation=relation,
@@ -127,15 +144,25 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
         log_popularity=fact_tables.log_or_nan(views),
         source=source,
     )
-    facts["aliases"] = [[text for text in texts if text != first] for texts, first in answers]
+    facts["aliases"] = [
+        [text for text in texts_of(cell) if text != first]
+        for cell, first in zip(rows["possible_answers"], rows["obj"], strict=True)
+    ]
     facts = fact_tables.questions(facts).assign(question=rows["question"])
     facts = facts[[*schemas.AskedFacts.columns, "log_popularity"]].reset_index(drop=True)
-    return tables.Loaded(facts, {"no_popularity": int(facts["log_popularity"].isna().sum())})
+    n_unknown = int(facts["log_popularity"].isna().sum())
+    return tables.Loaded(facts, {"no_popularity": n_unknown})
 
 
 # Coarse label -> name in the paper.
-COARSE = {"ABBR": "Abbreviation", "ENTY": "Entity", "DESC": "Description", "HUM": "Human"}
-COARSE |= {"LOC": "Location", "NUM": "Numerical"}
+COARSE = {
+    "ABBR": "Abbreviation",
+    "ENTY": "Entity",
+    "DESC": "Description",
+    "HUM": "Human",
+    "LOC": "Location",
+    "NUM": "Numerical",
+}
 
 
 def load_trec(path: str | Path) -> pd.DataFrame:
@@ -147,7 +174,8 @@ def load_trec(path: str | Path) -> pd.DataFrame:
         text = noted(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")
     # Lines end at \n only: splitlines() would also break at latin-1's 0x85.
     lines = pd.Series(text.removesuffix("\n").split("\n"))
-    parts = lines.str.strip().str.extract(rf"^({'|'.join(COARSE)}):\S+ +(?P<question>\S.*)$")
+    labels = "|".join(COARSE)
+    parts = lines.str.strip().str.extract(rf"^({labels}):\S+ +(?P<question>\S.*)$")
     for n in lines.index[parts["question"].isna()][:1]:
         raise tables.FactsError(
             f"{path}, line {n + 1}: {lines[n][:60]!r} is not as 'HUM:ind Who ... ?', with a coarse "
@@ -190,6 +218,7 @@ def load_official(
         files, commit = fetch(repo, revision or pinned, entry.files)
         source = f"{repo}@{commit}"
     else:
-        files, source = local_files(Path(path)), f"{repo}, {Path(path).name}"
+        files = local_files(Path(path))
+        source = f"{repo}, {Path(path).name}"
     with reading(path or files[0], name):
         return loaders[name]([*map(noted, files)], source)

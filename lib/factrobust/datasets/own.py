@@ -18,8 +18,14 @@ SOURCE = "own"  # in the column of that name
 REQUIRED = ("question", "answer")
 SCHEMA = tables.csv_schema(
     REQUIRED,
-    question=[tables.filled("write the question, or delete the line"), tables.legible()],
-    answer=[tables.filled("write the right answer, or delete the line"), tables.legible()],
+    question=[
+        tables.filled("write the question, or delete the line"),
+        tables.legible(),
+    ],
+    answer=[
+        tables.filled("write the right answer, or delete the line"),
+        tables.legible(),
+    ],
     relation=tables.filled("name what kind of fact it is, or drop the column"),
     aliases=[tables.list_of_texts(), tables.legible()],
     context=tables.legible(),
@@ -71,14 +77,21 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     table["subject"] = table["question"]
     table["fact_id"] = _names(table)
     table["question"] = _asked(table)
-    table = table.drop(columns="answer").assign(domain="own", prefix="", popularity=np.nan)
-    table = table.assign(answer_type="", popularity_source="", source=SOURCE)
+    table = table.drop(columns="answer").assign(
+        domain="own",
+        prefix="",
+        popularity=np.nan,
+        answer_type="",
+        popularity_source="",
+        source=SOURCE,
+    )
     return table.reset_index(drop=True)
 
 
 def _names(table: pd.DataFrame) -> pd.Series:
     """The question, with its time where the fact has one."""
-    period = " (" + table["start"] + " to " + table["end"].where(table["end"] != "", "now") + ")"
+    end = table["end"].where(table["end"] != "", "now")
+    period = " (" + table["start"] + " to " + end + ")"
     return table["question"] + period.where(table["start"] != "", "")
 
 
@@ -150,7 +163,8 @@ def _day_comes_first(cells: pd.Series, path: str | Path) -> bool:
         found = re.match(r"(\d{1,2})[-/ ](\d{1,2})[-/ ]\d{4}\b", cell)
         if not found or found[1] == found[2]:
             continue
-        one, two = int(found[1]), int(found[2])
+        one = int(found[1])
+        two = int(found[2])
         kind = "day" if one > 12 else "month" if two > 12 else f"{cell!r}"
         lines.setdefault(kind, line)
     if "day" in lines and "month" in lines:
@@ -217,5 +231,6 @@ def _month(name: str) -> int:
     names = [month.casefold() for month in MONTHS.split()]
     short = name.casefold()
     return next(
-        (n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])), 0
+        (n for n, whole in enumerate(names, 1) if short in (whole, whole[:3], whole[:4])),
+        0,
     )

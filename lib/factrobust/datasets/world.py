@@ -33,7 +33,8 @@ class World(NamedTuple):
 
 
 def files(draw: int = 0) -> list[Path]:
-    return [FOLDER / f"{name}{f'-{draw}' * (name == 'facts')}.csv" for name in World._fields]
+    names = [f"facts-{draw}" if name == "facts" else name for name in World._fields]
+    return [FOLDER / f"{name}.csv" for name in names]
 
 
 def load_world(draw: int = 0) -> World:
@@ -63,25 +64,37 @@ def loaded(data: str = "world") -> tables.Loaded:
     return tables.Loaded(facts.assign(aliases=facts["object"].map(lambda _: [])), {})
 
 
-def asked(data: str = "world", *, dated: bool = False, every_wording: bool = False) -> pd.DataFrame:
+def asked(
+    data: str = "world",
+    *,
+    dated: bool = False,
+    every_wording: bool = False,
+) -> pd.DataFrame:
     """The facts of a set with or without dates, what the corpus holds of each, their question and
     prefix in wording 0, or a row a wording: the column variant.
 
     Sets (`data`): "world", "world-1" and "world-2" (other draws), "pair" (the two relations that
     share a list of objects, which the others leave out) and "town". popularity is log10(1 +
     exposure), log_popularity ln(1 + exposure): 0 for what nobody was told."""
-    world, told = load_world(), counted(data)
+    world = load_world()
+    # 1. The wordings, and the facts of the set.
     wordings = world.wordings.rename(columns={"wording": "variant"}).drop(columns="statement")
-    wordings = wordings if every_wording else wordings[wordings["variant"] == 0]
-    paired = told["relation"].map(world.relations["objects"].duplicated(keep=False))
-    facts = told[paired == (data == "pair")].join(world.relations, on="relation")
+    if not every_wording:
+        wordings = wordings[wordings["variant"] == 0]
+    facts = counted(data)
+    is_paired = facts["relation"].map(world.relations["objects"].duplicated(keep=False))
+    facts = facts[is_paired == (data == "pair")].join(world.relations, on="relation")
     facts = facts[facts["dated"] == dated].merge(wordings, on="relation")
+    # 2. What is asked.
     for name in ("question", "prefix"):
         pairs = zip(facts[name], facts["subject"], strict=True)
         facts[name] = [text.replace("{subject}", subject) for text, subject in pairs]
-    logs = {"popularity": np.log10(1 + facts["exposure"])}
-    logs |= {"log_popularity": np.log(1 + facts["exposure"])}
-    return facts.assign(**logs, popularity_source="log10(1 + exposure)", source="data/world")
+    return facts.assign(
+        popularity=np.log10(1 + facts["exposure"]),
+        log_popularity=np.log(1 + facts["exposure"]),
+        popularity_source="log10(1 + exposure)",
+        source="data/world",
+    )
 
 
 def counted(data: str = "world") -> pd.DataFrame:
@@ -98,7 +111,9 @@ def with_counts_in_corpus(facts: pd.DataFrame, *, town: bool = False) -> pd.Data
     if town:
         facts = facts[facts["town_exposure"].notna()]
         facts = facts.assign(exposure=facts["town_exposure"].astype(int))
+    n_rival = facts["contradicted"] * facts["exposure"]
     return facts.assign(
-        n_rival=(facts["contradicted"] * facts["exposure"]).round().astype(int),
-        **{name: np.minimum(facts[name], facts["exposure"]) for name in ("n_wordings", "n_dates")},
+        n_rival=n_rival.round().astype(int),
+        n_wordings=np.minimum(facts["n_wordings"], facts["exposure"]),
+        n_dates=np.minimum(facts["n_dates"], facts["exposure"]),
     )

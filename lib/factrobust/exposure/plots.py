@@ -11,10 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from factrobust.context.plots import SOURCES
 from factrobust.plots import blocks, style
 
-SHADES = ("#CBC9E2", "#9E9AC8", "#756BB1", "#54278F", "#2D0A57")  # of ordered series, light to dark
+SHADES = (
+    "#CBC9E2",
+    "#9E9AC8",
+    "#756BB1",
+    "#54278F",
+    "#2D0A57",
+)  # of ordered series, light to dark
 NEVER = -1.5  # where exposure 0 stands on an axis of log2(exposure), apart from the others
 EXPOSURE = "exposure (sentences that told the fact)"
-# Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted ones).
+# Series have the forms of `style.series` and other colours, those of no grown model (Tol's muted
+# ones).
 COLOURS = ("#332288", "#CC6677", "#999933", "#882255", style.GREY)
 SERIES = [form._replace(colour=c) for c, form in zip(COLOURS, style.SERIES, strict=True)]
 SAYS = {  # what an answer says, in the looks of part 4
@@ -32,7 +39,6 @@ def by_exposure(
     by: str = "model",
     panel: str | None = None,
     at: float | None = None,
-    shares: str = "y",
     looks: blocks.Looks | None = None,
 ) -> Figure:
     """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
@@ -43,7 +49,13 @@ def by_exposure(
     looks = looks or (style.looks(table[by]) if by == "model" else series)
     labels = ("exposure (sentences)" if panel else EXPOSURE, ylabel)
     width = None if panel else style.DOUBLE
-    fig, parts = blocks.panels(table, panel, labels=labels, width=width, shares=shares)
+    fig, parts = blocks.panels(
+        table,
+        panel,
+        labels=labels,
+        width=width,
+        shares="y",
+    )
     for axis, part in parts:
         drawn = part if curves is None else curves
         if panel:
@@ -52,10 +64,24 @@ def by_exposure(
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
             points, line = (t[t[by] == value].sort_values("exposure") for t in (part, drawn))
             at_points = place(points["exposure"]) + aside
-            blocks.dots(axis, points, at_points, {value: look}, by, elinewidth=0.9, ms=3.6)
+            blocks.dots(
+                axis,
+                points,
+                at_points,
+                {value: look},
+                by,
+                elinewidth=0.9,
+                ms=3.6,
+            )
             line = line[line["exposure"] > 0]
             at_line = place(line["exposure"]) + aside
-            axis.plot(at_line, line["mean"], color=look.colour, ls=look.line, lw=1.1)
+            axis.plot(
+                at_line,
+                line["mean"],
+                color=look.colour,
+                ls=look.line,
+                lw=1.1,
+            )
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
         powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]

@@ -30,8 +30,8 @@ def merged(network: Any, folder: Path) -> Any:
     tuner = PEFT_TYPE_TO_TUNER_MAPPING.get(config.peft_type)
     if config.is_prompt_learning or not hasattr(tuner, "merge_and_unload"):
         raise ModelError(
-            f"the adapter in {folder} ({kind}) does not change weights, and cannot be asked here; merge "
-            "it into a model of its own, or give one that can be merged, such as LoRA"
+            f"the adapter in {folder} ({kind}) does not change weights, and cannot be asked here; "
+            "merge it into a model of its own, or give one that can be merged, such as LoRA"
         )
     if not any(folder.glob("adapter_model.*")):
         raise ModelError(f"{folder} holds no adapter_model.safetensors; fetch the adapter anew")
@@ -39,15 +39,16 @@ def merged(network: Any, folder: Path) -> Any:
     _resize(network, held, folder)
     tuned = PeftModel.from_pretrained(network, folder)
     _check_names(tuned, held, folder)
-    expected = _said(tuned.eval())
+    expected = _log_probabilities(tuned.eval())
     _untie(tuned)
     whole = tuned.merge_and_unload()
-    gap = float((_said(whole) - expected).abs().max() / expected.abs().max())
+    gap = float((_log_probabilities(whole) - expected).abs().max() / expected.abs().max())
     most = MERGED * ROUNDING.get(whole.dtype, max(ROUNDING.values()))
     if not gap <= most:
         raise ModelError(
-            f"the adapter in {folder} ({kind}), merged into its model, says something else than beside "
-            f"it (by {gap:.2g} of the largest log-probability); such adapters cannot be asked here"
+            f"the adapter in {folder} ({kind}), merged into its model, says something else than "
+            f"beside it (by {gap:.2g} of the largest log-probability); such adapters cannot be "
+            "asked here"
         )
     return whole
 
@@ -62,13 +63,14 @@ def _resize(network: Any, held: dict[str, torch.Tensor], folder: Path) -> None:
         if name.endswith(".weight") and layer in EMBEDDINGS and len(weights) != size:
             network.resize_token_embeddings(len(weights), mean_resizing=False)
             resized.add(layer)
-    head, embedding = network.get_output_embeddings(), network.get_input_embeddings()
-    own_head = head is not None and head.weight is not embedding.weight
-    saved = any(part in name for name in held for part in HEADS)
-    if resized and own_head and not saved:
+    head = network.get_output_embeddings()
+    embedding = network.get_input_embeddings()
+    is_separate = head is not None and head.weight is not embedding.weight
+    is_saved = any(_names_one_of(HEADS, name) for name in held)
+    if resized and is_separate and not is_saved:
         raise ModelError(
-            f"the adapter in {folder} adds tokens, and its file lacks the head's weights for them; save "
-            "it with save_embedding_layers=True"
+            f"the adapter in {folder} adds tokens, and its file lacks the head's weights for them; "
+            "save it with save_embedding_layers=True"
         )
 
 
@@ -79,17 +81,19 @@ def _check_names(tuned: Any, held: dict[str, torch.Tensor], folder: Path) -> Non
     lacking = sorted(wanted - {*held})
     if lacking:
         raise ModelError(
-            f"the adapter in {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; fetch "
-            "it anew, or save the whole adapter"
+            f"the adapter in {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; "
+            "fetch it anew, or save the whole adapter"
         )
-    strange = sorted(
-        name for name in {*held} - wanted if not any(part in name for part in EMBEDDINGS)
-    )
+    strange = [name for name in sorted({*held} - wanted) if not _names_one_of(EMBEDDINGS, name)]
     if strange:
         raise ModelError(
-            f"the adapter in {folder} holds {len(strange)} weights for which its model has no place, "
-            f"such as {strange[0]}; it was made for another model"
+            f"the adapter in {folder} holds {len(strange)} weights for which its model has no "
+            f"place, such as {strange[0]}; it was made for another model"
         )
+
+
+def _names_one_of(layers: tuple[str, ...], name: str) -> bool:
+    return any(layer in name for layer in layers)
 
 
 def _untie(tuned: Any) -> None:
@@ -100,16 +104,18 @@ def _untie(tuned: Any) -> None:
     users: dict[int, set[str]] = {}
     for name, weights in tuned.named_parameters(remove_duplicate=False):
         users.setdefault(id(weights), set()).add(name)
-    for layer in [m for m in tuned.modules() if isinstance(m, BaseTunerLayer)]:
+    layers = [module for module in tuned.modules() if isinstance(module, BaseTunerLayer)]
+    for layer in layers:
         base = layer.get_base_layer()
         for name, weights in list(base.named_parameters(recurse=False)):
             if len(users[id(weights)]) > 1:
-                setattr(base, name, nn.Parameter(weights.detach().clone(), requires_grad=False))
+                copied = nn.Parameter(weights.detach().clone(), requires_grad=False)
+                setattr(base, name, copied)
                 tuned.get_base_model().config.tie_word_embeddings = False
 
 
 @torch.no_grad()
-def _said(network: Any) -> torch.Tensor:
+def _log_probabilities(network: Any) -> torch.Tensor:
     """Log-probabilities after the tokens of a short row."""
     config = network.config.get_text_config(decoder=True)
     ids = torch.arange(3, 3 + TOKENS, device=network.device)[None] % config.vocab_size

@@ -148,10 +148,18 @@ class CausalLM(Model):
             answer_ids = [pairs[i][0][pairs[i][1] :] for i in numbers]
             return numbers, self._values(hidden, where, answer_ids, job.settings)
 
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            rows,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _along(
-        self, answers: list[list[Answer]], prefix: SharedPrefix
+        self,
+        answers: list[list[Answer]],
+        prefix: SharedPrefix,
     ) -> tuple[torch.Tensor, list[int]]:
         """Hidden states [place, width] before `answers`' tokens, and the place for each token in
         turn."""
@@ -246,7 +254,9 @@ class CausalLM(Model):
                 return may_close(ids[-1]) and self._ended(last[row], ids, cut)
 
             hidden, next_level = self.prefill(
-                [prompts[i] for i in numbers], prefix, keep_prompts_separate
+                [prompts[i] for i in numbers],
+                prefix,
+                keep_prompts_separate,
             )
             tree.decode(
                 hidden,
@@ -260,7 +270,12 @@ class CausalLM(Model):
             )
             results: list[Any] = []
             for group, token, row in zip(members, last, streams, strict=True):
-                answers = self._generations(requests[group[0]]["prompt"], token, row, cut)
+                answers = self._generations(
+                    requests[group[0]]["prompt"],
+                    token,
+                    row,
+                    cut,
+                )
                 if job.operation == "sample":
                     results += [answers[k : k + n] for k in range(0, len(answers), n)]
                 else:
@@ -275,7 +290,13 @@ class CausalLM(Model):
             prefix,
             keep_prompts_separate,
         )
-        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            rows,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves
@@ -292,7 +313,11 @@ class CausalLM(Model):
         return tokens.continuation(self.tokenizer, last, ids, self._special.marks)
 
     def _generations(
-        self, prompt: str, last: int, streams: list[tree.Stream], cut: Cut
+        self,
+        prompt: str,
+        last: int,
+        streams: list[tree.Stream],
+        cut: Cut,
     ) -> list[Generation]:
         """The answers of the streams of one prompt, whose last token is `last`."""
 
@@ -305,7 +330,13 @@ class CausalLM(Model):
             short = cut(text)
             if short is None:
                 return text, len(ids)
-            return short, tokens.covering(self.tokenizer, last, ids, short, self._special.marks)
+            return short, tokens.covering(
+                self.tokenizer,
+                last,
+                ids,
+                short,
+                self._special.marks,
+            )
 
         generations = []
         for stream in streams:
@@ -379,7 +410,11 @@ class CausalLM(Model):
         # 1. Prompts that begin with the same tokens are read in one row.
         answers = [unanswered(ids) for ids in prompts]
         shared = len(prefix.ids)
-        together, _ = rows_of(answers, shared, keep_prompts_separate=keep_prompts_separate)
+        together, _ = rows_of(
+            answers,
+            shared,
+            keep_prompts_separate=keep_prompts_separate,
+        )
         batch = [[answers[i] for i in numbers] for numbers in together]
         rows, hidden, cache, kv_positions = self._forward(batch, prefix)
         # 2. Where each prompt ends, and the tokens that it sees there.
@@ -402,7 +437,10 @@ class CausalLM(Model):
         next_level = levels(self.body, cache, kv_positions[row, kept], lengths)
         return hidden[row_of, place_of], next_level
 
-    def _prefill_plainly(self, prompts: list[list[int]]) -> tuple[torch.Tensor, tree.NextLevel]:
+    def _prefill_plainly(
+        self,
+        prompts: list[list[int]],
+    ) -> tuple[torch.Tensor, tree.NextLevel]:
         """`prefill` with a pass for each node of the tree of answers, of its whole row."""
         nodes: list[tuple[list[int], list[int]]] = [(prompt, []) for prompt in prompts]
 
@@ -427,7 +465,9 @@ class CausalLM(Model):
         return own_logits(self.network, count, input_ids=ids)
 
     def forced(
-        self, rows: Sequence[tuple[list[int], list[list[int]]]], shared: int
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
+        shared: int,
     ) -> torch.Tensor:
         """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and
         behind each, in one batch whose rows all begin with `shared` tokens that are read before."""
@@ -467,7 +507,9 @@ class CausalLM(Model):
         return self._last_prefix
 
     def _forward(
-        self, batch: list[list[Answer]], prefix: SharedPrefix
+        self,
+        batch: list[list[Answer]],
+        prefix: SharedPrefix,
     ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
         """Run the answers [row, answer] after their shared prefix: the rows, hidden states
         [row, q, width], cache, and positions of its keys [row, key]."""
@@ -481,7 +523,12 @@ class CausalLM(Model):
         hidden = self.body.hidden(padded, cache, kv_positions)
         return rows, hidden, cache, kv_positions
 
-    def _check(self, job: Job, lengths: list[int], texts: Iterable[Sequence[int]]) -> None:
+    def _check(
+        self,
+        job: Job,
+        lengths: list[int],
+        texts: Iterable[Sequence[int]],
+    ) -> None:
         """ModelError for rows of these lengths beyond the network's context, and for ids of another
         vocabulary, in answers or in the tokens of texts."""
         longest = max(lengths, default=0)
@@ -561,7 +608,10 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
 
 
 def rows_of(
-    answers: list[Answer], cached: int = 0, *, keep_prompts_separate: bool = False
+    answers: list[Answer],
+    cached: int = 0,
+    *,
+    keep_prompts_separate: bool = False,
 ) -> tuple[list[list[int]], list[int]]:
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
@@ -609,7 +659,10 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
 
 
 def levels(
-    body: Body, cache: Any, kv_positions: torch.Tensor, lengths: list[int]
+    body: Body,
+    cache: Any,
+    kv_positions: torch.Tensor,
+    lengths: list[int],
 ) -> tree.NextLevel:
     """Levels of a tree of answers. A row of the batch has the nodes of one prompt."""
     ahead = lengths  # the position of each row's next tokens
@@ -648,7 +701,12 @@ def levels(
         row_of = rows
         ahead = [place + 1 for place in ahead]
         # 4. One forward pass for all of them.
-        new = Rows(ids.to(body.device), positions.to(body.device), seen.to(body.device), at)
+        new = Rows(
+            ids.to(body.device),
+            positions.to(body.device),
+            seen.to(body.device),
+            at,
+        )
         kv_positions = torch.cat([kv_positions, new.positions], dim=1)
         return body.hidden(new, cache, kv_positions)[at]
 

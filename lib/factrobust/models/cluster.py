@@ -78,7 +78,12 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings(action="ignore"):
-            client = Client(address, timeout=seconds, set_as_default=False, asynchronous=False)
+            client = Client(
+                address,
+                timeout=seconds,
+                set_as_default=False,
+                asynchronous=False,
+            )
     except (OSError, ValueError) as error:
         raise ModelError(
             f"no Dask scheduler answered at {address} within {seconds:g} s ({error}); start it, or "

@@ -2,8 +2,7 @@
 
 Changed are the matrices of the linear layers, of experts and their routers: neither embeddings, nor
 the head (tied or not), nor norms and biases. The change is computed in float32, whatever the
-weights'
-dtype and device, and is part of the model's fingerprint.
+weights' dtype and device, and is part of the model's fingerprint.
 """
 
 from functools import partial
@@ -24,10 +23,9 @@ LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
 
 
 class Damage(NamedTuple):
-    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where
-    it has
-    one, else to nearest), "prune" a share of each matrix, "noise" of so many standard deviations of
-    each matrix, in the draw `seed`."""
+    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where it
+    has one, else to nearest), "prune" a share of each matrix, "noise" of so many standard
+    deviations of each matrix, in the draw `seed`."""
 
     way: str
     dose: float
@@ -46,8 +44,13 @@ def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
     if not low <= damage.dose <= high:
         ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
         raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
-    change = damage.label, partial(apply, damage=damage)
-    return load_model(name, dtype=dtype, records=open_records(), change=change)
+    change = (damage.label, partial(apply, damage=damage))
+    return load_model(
+        name,
+        dtype=dtype,
+        records=open_records(),
+        change=change,
+    )
 
 
 def apply(network: Any, damage: Damage) -> None:
@@ -77,29 +80,33 @@ def apply(network: Any, damage: Damage) -> None:
 
 def matrices(network: Any) -> list[tuple[str, Any, bool]]:
     """Name and weights [output, input] of all that is changed, or [expert, output, input], and
-    whether the
-    last two are exchanged; in the order of the network's parameters."""
+    whether the last two are exchanged; in the order of the network's parameters."""
     import torch
     from transformers.pytorch_utils import Conv1D
 
     owners = {}
     for module in network.modules():
         kind = type(module).__name__
-        linear = (
-            isinstance(module, torch.nn.Linear | Conv1D) or "Router" in kind or "Expert" in kind
-        )
+        is_linear = isinstance(module, torch.nn.Linear | Conv1D)
+        if not is_linear and "Router" not in kind and "Expert" not in kind:
+            continue
         crosswise = kind in CROSSWISE or getattr(module, "is_transposed", False)
         for name, weights in module.named_parameters(recurse=False):
-            if linear and weights.ndim in (2, 3) and "bias" not in name:
+            if weights.ndim in (2, 3) and "bias" not in name:
                 owners[id(weights)] = crosswise
-    embeddings = [m for m in network.modules() if isinstance(m, torch.nn.Embedding)]
+    # Embeddings and the head stay as they are.
+    kept = [module for module in network.modules() if isinstance(module, torch.nn.Embedding)]
     head = getattr(network, "get_output_embeddings", lambda: None)()
-    kept = {id(p) for m in [*embeddings, *([head] if head else [])] for p in m.parameters()}
-    return [
-        (name, weights, owners[id(weights)])
-        for name, weights in network.named_parameters()
-        if id(weights) in owners and id(weights) not in kept
-    ]
+    if head:
+        kept.append(head)
+    for module in kept:
+        for weights in module.parameters():
+            owners.pop(id(weights), None)
+    found = []
+    for name, weights in network.named_parameters():
+        if id(weights) in owners:
+            found.append((name, weights, owners[id(weights)]))
+    return found
 
 
 def _each(weights: Any) -> list[Any]:
@@ -114,18 +121,30 @@ def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
         drawn = torch.randn(weights.shape, generator=generator)
         return weights + drawn * weights.std() * damage.dose
     if damage.way == "prune":
-        count, sizes = int(damage.dose * weights.numel()), weights.abs()
-        least = np.partition(sizes.numpy(), count - 1, axis=None)[count - 1] if count else -1.0
-        return weights * (sizes > least)
-    rows = torch.nn.functional.pad(weights, (0, -weights.shape[1] % GROUP))
-    if name := LLAMA_CPP.get(damage.dose):
+        count = int(damage.dose * weights.numel())
+        if not count:
+            return weights
+        sizes = weights.abs()
+        ordered = np.partition(sizes.numpy(), count - 1, axis=None)
+        return weights * (sizes > ordered[count - 1])
+    width = weights.shape[1]
+    rows = torch.nn.functional.pad(weights, (0, -width % GROUP))
+    return _rounded(rows, damage.dose)[:, :width]
+
+
+def _rounded(rows: Any, bits: float) -> Any:
+    """Weights [output, input], each row in groups of GROUP, in so many bits."""
+    import torch
+
+    name = LLAMA_CPP.get(bits)
+    if name:
         import gguf
 
         kind = gguf.GGMLQuantizationType[name]
-        rounded = torch.from_numpy(gguf.dequantize(gguf.quantize(rows.numpy(), kind), kind))
-    else:  # symmetric: the largest of a group is the largest whole number of so many bits
-        groups = rows.unflatten(1, (-1, GROUP))
-        largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
-        scale = largest.clamp(min=1e-12) / (2 ** (damage.dose - 1) - 1)
-        rounded = groups.div(scale).round_().mul_(scale).flatten(1)
-    return rounded[:, : weights.shape[1]]
+        packed = gguf.quantize(rows.numpy(), kind)
+        return torch.from_numpy(gguf.dequantize(packed, kind))
+    # Symmetric: the largest of a group is the largest whole number of so many bits.
+    groups = rows.unflatten(1, (-1, GROUP))
+    largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
+    scale = largest.clamp(min=1e-12) / (2 ** (bits - 1) - 1)
+    return groups.div(scale).round_().mul_(scale).flatten(1)

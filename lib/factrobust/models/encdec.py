@@ -15,7 +15,14 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
 from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
-from factrobust.models.engine import Batch, Body, Plain, by_prompt, in_batches, own_logits
+from factrobust.models.engine import (
+    Batch,
+    Body,
+    Plain,
+    by_prompt,
+    in_batches,
+    own_logits,
+)
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.tree import NextLevel
 
@@ -159,13 +166,25 @@ class Seq2SeqLM(CausalLM):
             rows = [(source, [answers[i] for i in group]) for source, group in batch]
             hidden, where = self._behind(rows)
             numbers = [i for _, group in batch for i in group]
-            values = self._values(hidden, where, [answers[i] for i in numbers], job.settings)
+            values = self._values(
+                hidden,
+                where,
+                [answers[i] for i in numbers],
+                job.settings,
+            )
             return numbers, values
 
-        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+        return in_batches(
+            items,
+            sizes,
+            run,
+            budget=self.tokens_per_batch,
+            name=self.name,
+        )
 
     def _behind(
-        self, rows: Sequence[tuple[list[int], list[list[int]]]]
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
     ) -> tuple[torch.Tensor, list[int]]:
         """Hidden states [place, width] before the tokens of each prompt's answers, and the place
         for each token in turn."""
@@ -173,7 +192,10 @@ class Seq2SeqLM(CausalLM):
         for row, (_, answers) in enumerate(rows):
             pairs += [(row, ids) for ids in answers]
         if isinstance(self.body, Plain):
-            logits = [self.whole(rows[row][0], ids, len(ids) + 1)[:-1] for row, ids in pairs]
+            logits = []
+            for row, ids in pairs:
+                prompt, _ = rows[row]
+                logits.append(self.whole(prompt, ids, len(ids) + 1)[:-1])
             every = torch.cat(logits)
             return every, list(range(len(every)))
         hidden, encoded = self.body.encode([source for source, _ in rows])
@@ -234,9 +256,18 @@ class Seq2SeqLM(CausalLM):
         device = self.body.device
         read = torch.tensor([prompt], device=device)
         written = torch.tensor([[*self.body.begin, *answer]], device=device)
-        return own_logits(self.network, count, input_ids=read, decoder_input_ids=written)
+        return own_logits(
+            self.network,
+            count,
+            input_ids=read,
+            decoder_input_ids=written,
+        )
 
-    def forced(self, rows: Sequence[tuple[list[int], list[list[int]]]], _: int) -> torch.Tensor:
+    def forced(
+        self,
+        rows: Sequence[tuple[list[int], list[list[int]]]],
+        _: int,
+    ) -> torch.Tensor:
         # The token behind an answer is of any kind.
         longer = [(prompt, [[*ids, 0] for ids in answers]) for prompt, answers in rows]
         hidden, where = self._behind(longer)

@@ -51,7 +51,12 @@ NO_SCORE = (
 TOP = 10  # alternatives kept at each position
 STOPS = 4  # OpenAI takes no more; answers are cut at the others here
 # Asks for the whole distribution, which vLLM and llama.cpp truncate by default.
-WIDE: dict[str, Any] = {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+WIDE: dict[str, Any] = {
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+}
 
 
 class Server(NamedTuple):
@@ -70,11 +75,21 @@ SERVERS = {
     "openai": Server("max_completion_tokens", {"top_p": 1.0}),
     # o3, o4-mini, gpt-5: they draw at temperature 1 alone
     "openai-reasoning": Server(
-        "max_completion_tokens", {}, frozenset(("temperature", "top_p", "stop", "logprobs"))
+        "max_completion_tokens",
+        {},
+        frozenset(("temperature", "top_p", "stop", "logprobs")),
     ),
     "tgi": Server(wide={}, alternatives=5),  # takes no top_p of 1
 }
-OPTIONS = ("temperature", "stop", "seed", "n", "logprobs", "echo", *WIDE)  # that can be left out
+OPTIONS = (
+    "temperature",
+    "stop",
+    "seed",
+    "n",
+    "logprobs",
+    "echo",
+    *WIDE,
+)  # that can be left out
 # What servers call a prompt or an answer that their filter refuses.
 FILTERS = frozenset((
     FILTERED, "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt",
@@ -96,7 +111,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
 
     url: str = Field(pattern=r"^https?://[^\s/?#@]+[^\s?#@]*$")  # no user, no password
     model: Word  # its name at the server
-    key_env: str | None = Field(None, pattern="^[A-Z_][A-Z0-9_]*$")  # the variable with the key
+    key_env: str | None = Field(
+        None,
+        pattern="^[A-Z_][A-Z0-9_]*$",
+    )  # the variable with the key
     # completions: the server continues the prompt as it stands (pretrained models).
     api: Literal["chat", "completions"] = "chat"
     # The default prompt format. In a chat, one without template is a single message (paper 1).
@@ -108,7 +126,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     leave_out: list[Literal[*OPTIONS]] = []  # type: ignore[valid-type]  # options that are never sent
     alternatives: int = Field(TOP, ge=0, le=TOP)  # likeliest tokens at each position
     thinks: int = Field(0, ge=0)  # tokens that a thought before the answer may take
-    budget_requests: int | None = Field(None, ge=1)  # of one loaded model; repeated ones count
+    budget_requests: int | None = Field(
+        None,
+        ge=1,
+    )  # of one loaded model; repeated ones count
     revision: Word | None = None  # any word for the version that is served now
 
     @property
@@ -125,7 +146,12 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         what is said of its server. Nobody can check the weights behind an endpoint. If a server may
         change what it serves under a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or
         change `revision`."""
-        words = [f"endpoint:{self.url.rstrip('/')}", self.model, self.api, self.revision]
+        words = [
+            f"endpoint:{self.url.rstrip('/')}",
+            self.model,
+            self.api,
+            self.revision,
+        ]
         words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
 
@@ -147,7 +173,9 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         lacks = kind.lacks.union(self.leave_out)
         wide = {name: value for name, value in kind.wide.items() if name not in lacks}
         return kind._replace(
-            lacks=lacks, wide=wide, alternatives=min(kind.alternatives, self.alternatives)
+            lacks=lacks,
+            wide=wide,
+            alternatives=min(kind.alternatives, self.alternatives),
         )
 
     def key(self) -> str | None:
@@ -208,7 +236,11 @@ class EndpointModel(Model):
         import openai
 
         self.require(job.operation)
-        operations = {"generate": self._generate, "sample": self._sample, "score": self._score}
+        operations = {
+            "generate": self._generate,
+            "sample": self._sample,
+            "score": self._score,
+        }
         ask = operations[job.operation]
         failures: list[Exception] = []
 
@@ -305,7 +337,10 @@ class EndpointModel(Model):
         import openai
 
         key = self.endpoint.key()
-        hooks: dict[str, list[Any]] = {"request": [self._count], "response": [_with_its_status]}
+        hooks: dict[str, list[Any]] = {
+            "request": [self._count],
+            "response": [_with_its_status],
+        }
         return openai.OpenAI(
             base_url=self.endpoint.url,
             # With none the client would send OPENAI_API_KEY to any server.
@@ -328,7 +363,11 @@ class EndpointModel(Model):
                 )
             self.requests += 1
 
-    def _reply(self, client: Any, call: dict[str, Any]) -> tuple[list["Choice"], list[str]]:
+    def _reply(
+        self,
+        client: Any,
+        call: dict[str, Any],
+    ) -> tuple[list["Choice"], list[str]]:
         """The answers to a call, and the options that did not go with it."""
         import openai
 
@@ -347,7 +386,13 @@ class EndpointModel(Model):
         except openai.APIStatusError as error:
             if call.get("echo") or not _names_a_filter(error):
                 raise
-            return [Choice(text="", tokens=[], finish=FILTERED)], sorted(missing)
+            return [
+                Choice(
+                    text="",
+                    tokens=[],
+                    finish=FILTERED,
+                )
+            ], sorted(missing)
         try:
             choices = Reply.model_validate_json(reply.text).choices
         except ValidationError as error:
@@ -668,7 +713,10 @@ class Choice(BaseModel):
 def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:
     """How many of the tokens cover `text`, the beginning of the `whole` answer. None if they do not
     add up to it, or more than one number is possible."""
-    return _fewest(_reached([token.parts for token in tokens], whole.encode()), len(text.encode()))
+    return _fewest(
+        _reached([token.parts for token in tokens], whole.encode()),
+        len(text.encode()),
+    )
 
 
 def _fewest(reached: list[set[int]], goal: int) -> int | None:

@@ -95,7 +95,12 @@ class Body:
         return spread(states[0], rows.at, shape)
 
     def _run(
-        self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, cache: Any, **places: Places
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        masks: Any,
+        cache: Any,
+        **places: Places,
     ) -> torch.Tensor:
         states: torch.Tensor = self.base(
             input_ids=ids,
@@ -204,7 +209,12 @@ class Keys(DynamicCache):
     shape: Sequence[int] = ()
 
     def update(
-        self, key: torch.Tensor, value: torch.Tensor, layer_idx: int, *args: Any, **kw: Any
+        self,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        layer_idx: int,
+        *args: Any,
+        **kw: Any,
     ) -> Any:
         if self.at:
             key = in_rows(key, self.at, self.shape)
@@ -276,7 +286,12 @@ def by_prompt(job: Job) -> list[list[int]]:
 
 
 def in_batches(
-    items: list[Any], sizes: list[int], run: Callable[[list[Any]], Batch], *, budget: int, name: str
+    items: list[Any],
+    sizes: list[int],
+    run: Callable[[list[Any]], Batch],
+    *,
+    budget: int,
+    name: str,
 ) -> Iterator[Batch]:
     """Run items in batches of similar size, longest first, and yield the result of each batch.
 

@@ -5,9 +5,20 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3Model
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3Model,
+)
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
-from transformers.core_model_loading import Chunk, Split, WeightConverter, WeightRenaming
+from transformers.core_model_loading import (
+    Chunk,
+    Split,
+    WeightConverter,
+    WeightRenaming,
+)
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
 from factrobust.models.engine import Body, Rows
@@ -80,17 +91,25 @@ def register() -> None:
     AutoConfig.register(OpenELMConfig.model_type, OpenELMConfig, exist_ok=True)
     AutoModelForCausalLM.register(OpenELMConfig, OpenELMForCausalLM, exist_ok=True)
     renamed = {
-        "transformer.token_embeddings": "model.embed_tokens", "transformer.": "model.",
-        "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-        "attn.q_norm": "self_attn.q_norm", "attn.k_norm": "self_attn.k_norm",
-        "attn.out_proj": "self_attn.o_proj", "ffn.proj_2": "mlp.down_proj",
-    }  # fmt: skip
+        "transformer.token_embeddings": "model.embed_tokens",
+        "transformer.": "model.",
+        "attn_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+        "attn.q_norm": "self_attn.q_norm",
+        "attn.k_norm": "self_attn.k_norm",
+        "attn.out_proj": "self_attn.o_proj",
+        "ffn.proj_2": "mlp.down_proj",
+    }
     heads = [f"self_attn.{name}_proj.weight" for name in "qkv"]
     gates = [f"mlp.{name}_proj.weight" for name in ("gate", "up")]
     mapping: list[Any] = [WeightRenaming(*names) for names in renamed.items()]
     mapping.append(WeightConverter("attn.qkv_proj.weight", heads, [Split(dim=0)]))
     mapping.append(WeightConverter("ffn.proj_1.weight", gates, [Chunk(dim=0)]))
-    register_checkpoint_conversion_mapping(OpenELMConfig.model_type, mapping, overwrite=True)
+    register_checkpoint_conversion_mapping(
+        OpenELMConfig.model_type,
+        mapping,
+        overwrite=True,
+    )
 
 
 class MptBody(Body):
@@ -106,7 +125,12 @@ class MptBody(Body):
         # The second to last key has minus the slope as its bias.
         self.slopes = -self.base.build_mpt_alibi_tensor(self.config.n_heads, 2)[..., :1]
 
-    def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
+    def hidden(
+        self,
+        rows: Rows,
+        cache: Any,
+        kv_positions: torch.Tensor,
+    ) -> torch.Tensor:
         distance = kv_positions[:, None, None] - rows.positions[:, None, :, None]
         bias = self.slopes.to(distance.device) * distance  # [row, head, q, key]
         bias = bias.masked_fill(~rows.seen[:, None], -torch.inf)
@@ -119,7 +143,12 @@ class MptBody(Body):
         return self.base.norm_f(states.to(self.base.norm_f.weight.device))
 
 
-def _attended(attn: Any, states: torch.Tensor, bias: torch.Tensor, cache: Any) -> torch.Tensor:
+def _attended(
+    attn: Any,
+    states: torch.Tensor,
+    bias: torch.Tensor,
+    cache: Any,
+) -> torch.Tensor:
     rows, q, _ = states.shape
     mixed = attn.Wqkv(states)
     if attn.clip_qkv:

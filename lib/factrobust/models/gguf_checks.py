@@ -38,7 +38,8 @@ ROPE_FACTORS = "rope_freqs.weight"  # what the rotation's wavelengths are multip
 def named(*fields: str) -> Callable[[Any], Any]:
     """The first of these fields that a configuration has."""
     return lambda config: next(
-        (value for field in fields if (value := getattr(config, field, None)) is not None), None
+        (value for field in fields if (value := getattr(config, field, None)) is not None),
+        None,
     )
 
 
@@ -113,12 +114,12 @@ def check_settings(reader: Any, config: Any, name: str) -> None:
         setting = key.removeprefix(f"{architecture}.")
         if setting == key or setting in SHAPES:
             continue
-        said = field.contents()
-        own = MEANINGS.get(setting) or named(taken.get(setting) or "")
-        if said not in NEUTRAL.get(setting, ()) and not _same(said, own(config)):
+        value = field.contents()
+        meaning = MEANINGS.get(setting) or named(taken.get(setting) or "")
+        if value not in NEUTRAL.get(setting, ()) and not _same(value, meaning(config)):
             raise ModelError(
-                f"{name} says {key} = {said}, which transformers' reader of GGUF files leaves out, "
-                "so that its numbers would be wrong; take the original folder (safetensors)"
+                f"{name} says {key} = {value}, which transformers' reader of GGUF files leaves "
+                "out, so that its numbers would be wrong; take the original folder (safetensors)"
             )
 
 

@@ -53,12 +53,18 @@ class Tensor:
         with open(self.file, "rb") as file:
             file.seek(self.offset)
             for low in range(0, len(weights), CHUNK):
-                here = weights[low : low + CHUNK]
-                blocks = np.fromfile(file, dtype=np.uint8, count=round(len(here) * bytes_each))
-                here[:] = dequantize(blocks[None], kind)[0]
+                part = weights[low : low + CHUNK]
+                blocks = np.fromfile(
+                    file,
+                    dtype=np.uint8,
+                    count=round(len(part) * bytes_each),
+                )
+                part[:] = dequantize(blocks[None], kind)[0]
         processor = _processor(self.architecture, self.config)
         made = processor.process(
-            weights.reshape(self.shape), self.stored_name, tensor_key_mapping={}
+            weights.reshape(self.shape),
+            self.stored_name,
+            tensor_key_mapping={},
         )
         return torch.from_numpy(np.ascontiguousarray(made.weights))
 
@@ -182,4 +188,9 @@ def read_network(auto: Any, folder: Path, **options: Any) -> Any:
     weights = tensors(folder, config.to_dict())
     with torch.device("meta"):
         network_class = type(auto.from_config(config))
-    return network_class.from_pretrained(None, config=config, state_dict=weights, **options)
+    return network_class.from_pretrained(
+        None,
+        config=config,
+        state_dict=weights,
+        **options,
+    )

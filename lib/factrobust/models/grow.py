@@ -1,8 +1,8 @@
 """Small models trained from random weights on the invented world (`datasets.world`).
 
-data/schooling.py and data/grow_models.py say what they read, and in which order. transformers' Trainer
-does all training. A course that was killed continues at the same text with the same weights. Between
-kinds of processors weights differ in their last digits, and more at the end.
+data/schooling.py and data/grow_models.py say what they read, and in which order. transformers'
+Trainer does all training. A course that was killed continues at the same text with the same
+weights. Between kinds of processors weights differ in their last digits, and more at the end.
 """
 
 import re
@@ -47,14 +47,26 @@ def learned(row: Mapping[Any, str], before: str = "", *, whole: bool = False) ->
 def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
     """A tokenizer for the world: a word with the space before it is a token; other words are bytes.
 
-    `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted after
-    the signs that it may follow.
+    `layouts` are those of the corpus. A name is the same token everywhere: a space is inserted
+    after the signs that it may follow.
     """
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from tokenizers import (
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+    )
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    texts = [*world.facts["subject"], *world.objects["object"], *world.spare["name"], MONTHS]
+    texts = [
+        *world.facts["subject"],
+        *world.objects["object"],
+        *world.spare["name"],
+        MONTHS,
+    ]
     texts += [*world.wordings["question"], *world.wordings["prefix"]]
     texts += [f"\n{layout}" for layout in layouts]
     texts += [f"{' '.join(map(str, span))}," for span in (range(1, 32), range(1900, 2000))]
@@ -64,29 +76,50 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
         [normalizers.Replace(Regex(rf"{sign}(?=\w)"), new) for sign, new in signs.items()]
     )
     cut = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    words = {w for t in texts for w, _ in cut.pre_tokenize_str(normal.normalize_str(t))}
+    words = set()
+    for text in texts:
+        words |= {word for word, _ in cut.pre_tokenize_str(normal.normalize_str(text))}
     letters = sorted(cut.alphabet())
     vocabulary = [*SPECIAL, *letters, *sorted(words - {*letters})]
-    bpe = models.BPE({word: i for i, word in enumerate(vocabulary)}, [], ignore_merges=True)
+    bpe = models.BPE(
+        {word: i for i, word in enumerate(vocabulary)},
+        [],
+        ignore_merges=True,
+    )
     tokenizer = Tokenizer(bpe)
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normal, cut
+    tokenizer.normalizer = normal
+    tokenizer.pre_tokenizer = cut
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    names: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A",
+        special_tokens=[("<s>", 0)],
+    )
+    names: dict[str, Any] = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "pad_token": "</s>",
+    }
     names |= {"additional_special_tokens": [*SPECIAL[2:]]}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
-def pieces(texts: Iterable[Text], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
+def pieces(
+    texts: Iterable[Text],
+    tokenizer: Any,
+) -> Iterator[tuple[list[int], list[int]]]:
     """Token ids and labels of each text."""
     texts = list(texts)
     options = {"add_special_tokens": False, "return_attention_mask": False}
     flat = [piece for text in texts for piece, _ in text]
     ids = iter(tokenizer(flat, **options).input_ids)
     for text in texts:
-        parts = [(next(ids), learned) for _, learned in text]
-        labels = [x if learned else [IGNORED] * len(x) for x, learned in parts]
-        yield [i for x, _ in parts for i in x], [i for x in labels for i in x]
+        tokens: list[int] = []
+        labels: list[int] = []
+        for _, is_learned in text:
+            piece = next(ids)
+            tokens += piece
+            labels += piece if is_learned else [IGNORED] * len(piece)
+        yield tokens, labels
 
 
 def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
@@ -106,13 +139,21 @@ def rows(texts: Iterable[Text], tokenizer: Any, size: int = ROW) -> list[Row]:
 
 def pairs(texts: Iterable[Text], tokenizer: Any) -> list[Row]:
     """Of each text, what the encoder reads, and its last piece, which the decoder learns."""
-    start, end = tokenizer("").input_ids, [tokenizer.eos_token_id]
-    whole = ([("".join(p for p, _ in t[:-1]), False), (t[-1][0].strip(), True)] for t in texts)
-    return [
-        {"input_ids": start + [i for i, x in zip(ids, labels, strict=True) if x == IGNORED],
-         "labels": [x for x in labels if x != IGNORED] + end}
-        for ids, labels in pieces(whole, tokenizer)
-    ]  # fmt: skip
+    start = tokenizer("").input_ids
+    end = tokenizer.eos_token_id
+    # 1. Each text in two pieces, of which the second is learned.
+    halves: list[Text] = []
+    for text in texts:
+        read = "".join(piece for piece, _ in text[:-1])
+        written, _ = text[-1]
+        halves.append([(read, False), (written.strip(), True)])
+    # 2. Their tokens.
+    found = []
+    for ids, labels in pieces(halves, tokenizer):
+        unlearned = [i for i, label in zip(ids, labels, strict=True) if label == IGNORED]
+        targets = [label for label in labels if label != IGNORED]
+        found.append({"input_ids": [*start, *unlearned], "labels": [*targets, end]})
+    return found
 
 
 class Course(NamedTuple):
@@ -131,11 +172,17 @@ def last_step(folder: Path) -> int:
     return int(last.rpartition("-")[2]) if last else 0
 
 
-def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options: Any) -> Log:
+def study(
+    network: Any,
+    course: Course,
+    folder: Path,
+    tokenizer: Any,
+    **options: Any,
+) -> Log:
     """Train on a course from the last checkpoint in `folder`; returns the log.
 
-    `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which the
-    first token of the answer is the likeliest.
+    `options` go to transformers' TrainingArguments. eval_reads is the share of the tests in which
+    the first token of the answer is the likeliest.
     """
     import numpy as np
     import transformers
@@ -144,16 +191,24 @@ def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options:
     encodes = network.config.is_encoder_decoder
 
     def answered(predicted: Any) -> dict[str, float]:
-        tokens, labels = predicted.predictions, predicted.label_ids
+        tokens = predicted.predictions
+        labels = predicted.label_ids
         if not encodes:
-            tokens, labels = tokens[:, :-1], labels[:, 1:]
+            tokens = tokens[:, :-1]
+            labels = labels[:, 1:]
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
         return {"reads": float((tokens == labels)[first].mean())}
 
     class OfLabels(transformers.Trainer):
         """Applies the head only where there is a label."""
 
-        def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            *more: Any,
+            **options: Any,
+        ) -> Any:
             inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # LoRA
             if not model.training or not isinstance(inner, transformers.LlamaForCausalLM):
                 return super().compute_loss(model, inputs, *more, **options)
@@ -164,22 +219,36 @@ def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options:
             return torch.nn.functional.cross_entropy(logits.float(), labels[known])
 
     steps = -(-len(course.data) // course.size)
-    how = {
-        "output_dir": str(folder), "num_train_epochs": 1, "use_cpu": True, "report_to": [],
-        "per_device_train_batch_size": course.size, "train_sampling_strategy": "sequential",
-        "learning_rate": course.rate, "warmup_steps": 50, "optim": "adamw_torch_fused",
+    arguments = {
+        "output_dir": str(folder),
+        "num_train_epochs": 1,
+        "use_cpu": True,
+        "report_to": [],
+        "per_device_train_batch_size": course.size,
+        "train_sampling_strategy": "sequential",
+        "learning_rate": course.rate,
+        "warmup_steps": 50,
+        "optim": "adamw_torch_fused",
         "lr_scheduler_type": "warmup_stable_decay",
         "lr_scheduler_kwargs": {"num_decay_steps": steps // 10, "decay_type": "linear"},
-        "adam_beta2": 0.98, "weight_decay": 0.01, "eval_strategy": "steps" if course.tests else "no",
-        "eval_steps": 100, "logging_steps": 100, "save_steps": 500, "save_total_limit": 1,
+        "adam_beta2": 0.98,
+        "weight_decay": 0.01,
+        "eval_strategy": "steps" if course.tests else "no",
+        "eval_steps": 100,
+        "logging_steps": 100,
+        "save_steps": 500,
+        "save_total_limit": 1,
         "dataloader_pin_memory": False,
-    }  # fmt: skip
+    }
     trainer = OfLabels(
-        network, transformers.TrainingArguments(**how | options), train_dataset=course.data,
-        eval_dataset=course.tests, data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
+        network,
+        transformers.TrainingArguments(**arguments | options),
+        train_dataset=course.data,
+        eval_dataset=course.tests,
+        data_collator=transformers.DataCollatorForSeq2Seq(tokenizer),
         compute_metrics=answered,
         preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
-    )  # fmt: skip
+    )
     last = get_last_checkpoint(folder) if folder.is_dir() else None
     trainer.train(resume_from_checkpoint=last)
     log: Log = trainer.state.log_history
@@ -187,19 +256,35 @@ def study(network: Any, course: Course, folder: Path, tokenizer: Any, **options:
 
 
 def watched(
-    plan: Plan, texts: Iterable[Text], tokenizer: Any, rate: float, ask: Callable[[str], Any],
-    moments: int, **options: Any,
-) -> dict[str, Any]:  # fmt: skip
+    plan: Plan,
+    texts: Iterable[Text],
+    tokenizer: Any,
+    rate: float,
+    ask: Callable[[str], Any],
+    moments: int,
+    **options: Any,
+) -> dict[str, Any]:
     """Train a new network on texts once, and `ask` it at so many moments.
 
-    Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the step of
-    each moment the result of `ask(folder)` for the model in a folder. `options` are those of `study`.
+    Returns "loss", pairs of a step and the mean loss since the pair before, and "texts", by the
+    step of each moment the result of `ask(folder)` for the model in a folder. `options` are those
+    of `study`.
     """
     torch.set_num_threads(1)  # the network is so small that more would wait for each other
     course = Course("once", rows(texts, tokenizer), rate)
-    options |= {"save_steps": 1 / moments, "save_total_limit": moments, "logging_steps": 0.05}
+    options |= {
+        "save_steps": 1 / moments,
+        "save_total_limit": moments,
+        "logging_steps": 0.05,
+    }
     with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
-        log = study(network_of(plan, tokenizer), course, Path(folder), tokenizer, **options)
+        log = study(
+            network_of(plan, tokenizer),
+            course,
+            Path(folder),
+            tokenizer,
+            **options,
+        )
         found = {}
         for place in Path(folder).glob("checkpoint-*"):
             tokenizer.save_pretrained(place)
@@ -215,14 +300,22 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
     torch.manual_seed(plan.seed)
     width, heads = plan.width, plan.width // 32
     both = {
-        "vocab_size": len(tokenizer), "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
-    }  # fmt: skip
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
     if plan.kind == "encoder-decoder":
         t5 = transformers.T5Config(
-            d_model=width, d_ff=2 * width, d_kv=32, num_heads=heads, num_layers=plan.layers,
-            dropout_rate=0.0, decoder_start_token_id=tokenizer.pad_token_id, **both,
-        )  # fmt: skip
+            d_model=width,
+            d_ff=2 * width,
+            d_kv=32,
+            num_heads=heads,
+            num_layers=plan.layers,
+            dropout_rate=0.0,
+            decoder_start_token_id=tokenizer.pad_token_id,
+            **both,
+        )
         network = transformers.T5ForConditionalGeneration(t5)
         attentions = [
             (part.q, part.k, part.v, part.o)
@@ -231,14 +324,21 @@ def network_of(plan: Plan, tokenizer: Any) -> Any:
         ]
         return copying(network, attentions)
     llama = transformers.LlamaConfig(
-        hidden_size=width, intermediate_size=3 * width, num_hidden_layers=plan.layers,
-        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=512,
-        tie_word_embeddings=True, initializer_range=width**-0.5, **both,
-    )  # fmt: skip
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=plan.layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        initializer_range=width**-0.5,
+        **both,
+    )
     network = transformers.LlamaForCausalLM(llama)
     parts = (layer.self_attn for layer in network.model.layers)
     return copying(
-        network, [(part.q_proj, part.k_proj, part.v_proj, part.o_proj) for part in parts]
+        network,
+        [(part.q_proj, part.k_proj, part.v_proj, part.o_proj) for part in parts],
     )
 
 

@@ -50,7 +50,12 @@ class PackedLinear(_LinearOf):
         if self.packed is None:
             self._pack()
         product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
-            x, W=self.packed, B=self.bias, attr="none", scalars=[], algorithm=""
+            x,
+            W=self.packed,
+            B=self.bias,
+            attr="none",
+            scalars=[],
+            algorithm="",
         )
         return product
 

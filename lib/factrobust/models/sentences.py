@@ -1,12 +1,12 @@
-"""How alike texts are: the cosine of their embeddings, and whether one entails another.
+"""How alike texts are: the cosine of their embeddings.
 
-The records hold one number for each group or pair of texts, not the vectors. torch and transformers
+The records hold one number for each group of texts, not the vectors. torch and transformers
 are imported only if a number is missing.
 """
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,22 +28,40 @@ MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
 VECTORS = 50_000  # kept, those of the latest texts: 80 MB for MiniLM
 GROUPS = 256  # committed at once
-
-LABEL = "entailment"
-MAX_PAIR_TOKENS = 512  # of premise and hypothesis together; a longer pair is cut
 CHARACTERS = 4096  # in a batch, padding included
 
 
-class Judge:
-    """A network that compares texts: "all-MiniLM-L6-v2" (embedded), or a folder or hub id in
-    transformers' format. With `records`, its numbers come from the store."""
+def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
+    """The mean of the last layer's states over each text's tokens, without padding, [text,
+    hidden]."""
+    batch = tokenizer(
+        list(texts),
+        padding=True,
+        truncation=True,
+        max_length=MAX_TOKENS,
+        return_tensors="pt",
+    )
+    states = network(**batch).last_hidden_state
+    mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
+    return (states * mask).sum(1) / mask.sum(1)
 
-    def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
+
+class Encoder:
+    """The cosine of texts' embeddings, in float32 on the CPU, by a network: "all-MiniLM-L6-v2"
+    (embedded), or a folder or hub id in transformers' format. With `records`, its numbers come from
+    the store."""
+
+    def __init__(
+        self,
+        name: str | Path = MINILM,
+        records: Records | None = None,
+    ) -> None:
         self._records = records
         minilm = load.Weights(MINILM, f"sha256:{PINNED[:16]}")
         self._weights = minilm if name == MINILM else load.find_weights(str(name))
         self.name = Path(name).name if Path(name).is_dir() else str(name)
         self.fingerprint = f"{self._weights.identity} float32"
+        self._vectors: dict[str, np.ndarray] = {}
 
     @property
     def _place(self) -> tuple[str, dict[str, Any]]:
@@ -52,25 +70,6 @@ class Judge:
             return load.location(self._weights)
         folder = load.packaged_files(MINILM, EMBEDDED, PINNED)[0].parent
         return os.fspath(folder), {"local_files_only": True}
-
-
-def sentence_states(network: Any, tokenizer: Any, texts: Sequence[str]) -> Any:
-    """The mean of the last layer's states over each text's tokens, without padding, [text,
-    hidden]."""
-    batch = tokenizer(
-        list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
-    )
-    states = network(**batch).last_hidden_state
-    mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
-    return (states * mask).sum(1) / mask.sum(1)
-
-
-class Encoder(Judge):
-    """The cosine of texts' embeddings, in float32 on the CPU."""
-
-    def __init__(self, name: str | Path = MINILM, records: Records | None = None) -> None:
-        super().__init__(name, records)
-        self._vectors: dict[str, np.ndarray] = {}
 
     def similarity(self, groups: Sequence[Sequence[str]]) -> np.ndarray:
         """Mean pairwise cosine of each group's texts (`text.int_sim`), in [-1, 1], float64 [group].
@@ -115,7 +114,8 @@ class Encoder(Judge):
         vectors = np.empty((len(texts), network.config.hidden_size), dtype=np.float32)
         numbers = list(range(len(texts)))
         sizes = [len(text) + 8 for text in texts]  # characters, and some for special tokens
-        for batch, rows in in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name):
+        found = in_batches(numbers, sizes, run, budget=CHARACTERS, name=self.name)
+        for batch, rows in found:
             vectors[batch] = rows
         return vectors
 
@@ -141,72 +141,22 @@ class Encoder(Judge):
             )
         # 2. The network.
         network, _ = load.read_network(AutoModel, where, "float32", **options)
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
-        return network.eval(), tokenizer
-
-
-class Entailment(Judge):
-    """P(entailment) of pairs of texts, in float32, on a GPU if there is one, by a network such as
-    "microsoft/deberta-xlarge-mnli@<commit>", one of whose labels is "entailment"."""
-
-    def probability(self, pairs: Iterable[tuple[str, str]]) -> np.ndarray:
-        """P(entailment) of each (premise, hypothesis), float64 [pair], in [0, 1]."""
-        texts = [[premise, hypothesis] for premise, hypothesis in pairs]
-        settings = json.dumps({"max_tokens": MAX_PAIR_TOKENS})
-        calls = [Call(self.fingerprint, LABEL, json.dumps(pair), settings) for pair in texts]
-
-        def compute(missing: list[int]) -> Batches:
-            from factrobust.models.engine import Batch, in_batches
-
-            loaded = self._network  # now, not in the batches, whose inference mode marks weights
-
-            def run(batch: list[int]) -> Batch:
-                return batch, self._probabilities(loaded, [texts[i] for i in batch])
-
-            sizes = [len(texts[i][0]) + len(texts[i][1]) + 8 for i in missing]
-            return in_batches(missing, sizes, run, budget=CHARACTERS, name=self.name)
-
-        label = f"{self.name} {LABEL}"
-        return np.array(ask_all(self._records, calls, compute, label=label))
-
-    def _probabilities(self, loaded: tuple[Any, Any, int], pairs: list[list[str]]) -> list[float]:
-        network, tokenizer, label = loaded
-        positions = getattr(network.config, "max_position_embeddings", MAX_PAIR_TOKENS)
-        batch = tokenizer(
-            [premise for premise, _ in pairs],
-            [hypothesis for _, hypothesis in pairs],
-            padding=True,
-            truncation=True,
-            max_length=min(MAX_PAIR_TOKENS, positions),
-            return_tensors="pt",
+        tokenizer = AutoTokenizer.from_pretrained(
+            where,
+            trust_remote_code=False,
+            **options,
         )
-        logits = network(**batch.to(network.device)).logits.float()
-        values: list[float] = logits.softmax(-1)[:, label].tolist()
-        return values
-
-    @cached_property
-    def _network(self) -> tuple[Any, Any, int]:
-        import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-        where, options = self._place
-        auto = AutoModelForSequenceClassification
-        network, found = load.read_network(auto, where, "float32", **options)
-        lacking = sorted(found["missing_keys"])
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
-        labels = {name.lower(): int(i) for i, name in network.config.id2label.items()}
-        if LABEL not in labels or lacking:
-            raise ModelError(
-                f"{self.name} is no NLI model: its labels are {', '.join(labels)}, and it lacks "
-                f"{lacking}; give one such as microsoft/deberta-xlarge-mnli@..."
-            )
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return network.eval().to(device), tokenizer, labels[LABEL]
+        return network.eval(), tokenizer
 
 
 def _read_if_there(where: str, file: str, options: dict[str, Any]) -> Any:
     """The JSON of a file in a model's folder or repository; None if it has no such file."""
     from transformers.utils import cached_file
 
-    found = cached_file(where, file, _raise_exceptions_for_missing_entries=False, **options)
+    found = cached_file(
+        where,
+        file,
+        _raise_exceptions_for_missing_entries=False,
+        **options,
+    )
     return json.loads(Path(found).read_text()) if found else None

@@ -41,12 +41,20 @@ def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
 
 
 def encode_pair(
-    tokenizer: Any, prompt: str, answer: str | list[int], *, bos: Sequence[int]
+    tokenizer: Any,
+    prompt: str,
+    answer: str | list[int],
+    *,
+    bos: Sequence[int],
 ) -> tuple[list[int], int]:
     """Token ids of prompt + answer, and the place of the answer's first token (see
     `Model.score`)."""
     if isinstance(answer, str):
-        found = tokenizer(prompt + answer, add_special_tokens=False, return_offsets_mapping=True)
+        found = tokenizer(
+            prompt + answer,
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+        )
         ids = _with_bos(found.input_ids, bos)
         of_answer = [end for _, end in found.offset_mapping if end > len(prompt)]
         start = len(ids) - len(of_answer)
@@ -157,7 +165,9 @@ def continuation(
 
     def text(ids: list[int]) -> str:
         decoded: str = tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ids,
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
         )
         return decoded
 

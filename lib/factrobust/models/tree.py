@@ -70,7 +70,13 @@ def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Strea
     return streams
 
 
-def uniforms(seed: int, prompt: str, temperature: float, index: int, n: int) -> np.ndarray:
+def uniforms(
+    seed: int,
+    prompt: str,
+    temperature: float,
+    index: int,
+    n: int,
+) -> np.ndarray:
     """Numbers in [0, 1) for `n` tokens, [token, halving]. They depend on the sample alone."""
     key = sample_key(seed, prompt, temperature, index)
     words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
@@ -195,7 +201,10 @@ def _by_temperature(groups: list[list[Stream]]) -> dict[float, dict[int, list[St
 
 
 def _sampled(
-    cut: torch.Tensor, t: float, level: int, groups: list[list[Stream]]
+    cut: torch.Tensor,
+    t: float,
+    level: int,
+    groups: list[list[Stream]],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A token drawn for each stream of `groups` [node], and its log-probability at temperature t,
     both [node, stream]. `cut` [node, vocabulary] are logits, minus infinity where they are cut
@@ -219,7 +228,13 @@ def _append(
 ) -> None:
     """Write the tokens and their log-probabilities [node, stream] to the streams of `groups`
     [node]. With one column, as for greedy answers, all streams of a node get the same."""
-    rows = zip(groups, drawn.tolist(), logprobs.tolist(), tempered.tolist(), strict=True)
+    rows = zip(
+        groups,
+        drawn.tolist(),
+        logprobs.tolist(),
+        tempered.tolist(),
+        strict=True,
+    )
     for group, ids, row_logprobs, row_tempered in rows:
         for k, stream in enumerate(group):
             column = min(k, len(ids) - 1)
@@ -257,7 +272,10 @@ def likeliest(logits: torch.Tensor, k: int) -> Best:
 
 
 def _curves(
-    logits: torch.Tensor, best: Best, temperatures: Sequence[float], norm: torch.Tensor
+    logits: torch.Tensor,
+    best: Best,
+    temperatures: Sequence[float],
+    norm: torch.Tensor,
 ) -> tuple[np.ndarray, list[float]]:
     """log P_t of the likeliest token [node, temperature], and the entropy at t = 1 of each node.
     That token's logit is 0. `norm` is the log of the sum of the logits' exponentials."""
@@ -293,7 +311,10 @@ def sums_before(mass: torch.Tensor) -> torch.Tensor:
     if spare:
         mass = torch.nn.functional.pad(mass, (0, spare))
     small = mass.unflatten(1, (-1, 64)).sum(dim=-1)
-    blocks = small.unflatten(1, (-1, STEP // 64)).sum(dim=-1, dtype=torch.float64)
+    blocks = small.unflatten(1, (-1, STEP // 64)).sum(
+        dim=-1,
+        dtype=torch.float64,
+    )
     return torch.nn.functional.pad(blocks.cumsum(dim=-1), (1, 0))
 
 
@@ -306,7 +327,11 @@ def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     return found.masked_fill(places >= size, 0.0)
 
 
-def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+def _draw(
+    mass: torch.Tensor,
+    before: torch.Tensor,
+    numbers: torch.Tensor,
+) -> torch.Tensor:
     """A token for each stream, [node, stream]: the vocabulary is halved until one token is left.
 
     `mass` [node, vocabulary] are the tokens' weights, and `before` their `sums_before`. `numbers`
@@ -318,7 +343,11 @@ def _draw(mass: torch.Tensor, before: torch.Tensor, numbers: torch.Tensor) -> to
     """
     size = mass.shape[1]
     offsets = torch.arange(STEP, device=mass.device)
-    low = torch.zeros(numbers.shape[:2], dtype=torch.long, device=mass.device)
+    low = torch.zeros(
+        numbers.shape[:2],
+        dtype=torch.long,
+        device=mass.device,
+    )
     high = torch.full_like(low, size)
     # Summed weights of the tokens before `low`, and before `high`.
     below_low = torch.zeros_like(numbers[..., 0])
@@ -397,11 +426,17 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
 
 def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
     """exp(shifted / t) for values of at most 0; results under 2e-38 are 0."""
-    return torch.threshold_((shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(), 2e-38, 0.0)
+    return torch.threshold_(
+        (shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(),
+        2e-38,
+        0.0,
+    )
 
 
 def log_norms(
-    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None = None
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+    low: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """log sum_j exp(z_j / t) for each row of `shifted` and each t, float64 [row, temperature].
 
@@ -421,12 +456,18 @@ def log_norms(
     norms = torch.empty(low.shape, dtype=torch.float64, device=low.device)
     for columns, logits in ((few, top), (~few, shifted)):
         chosen = columns.nonzero()[:, 0].tolist()
-        norms[:, chosen] = _norms(logits, [temperatures[k] for k in chosen], low[:, chosen])
+        norms[:, chosen] = _norms(
+            logits,
+            [temperatures[k] for k in chosen],
+            low[:, chosen],
+        )
     return norms
 
 
 def _norms(
-    shifted: torch.Tensor, temperatures: Sequence[float], low: torch.Tensor | None
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+    low: torch.Tensor | None,
 ) -> torch.Tensor:
     """`log_norms`, term by term."""
     rows, vocabulary = shifted.shape
@@ -474,7 +515,10 @@ def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
     return Bins(count, highest - distance / scale, (square - offset**2) / scale**2)
 
 
-def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torch.Tensor:
+def _norms_by_bins(
+    shifted: torch.Tensor,
+    temperatures: Sequence[float],
+) -> torch.Tensor:
     """`log_norms` at many temperatures, in the time of a few.
 
     The STEP likeliest tokens count one by one. Others are put into BINS by their logits, and n
@@ -488,5 +532,8 @@ def _norms_by_bins(shifted: torch.Tensor, temperatures: Sequence[float]) -> torc
     for k, t in enumerate(temperatures):
         spread = 1 + bins.variance / (2 * t * t)
         terms = bins.tokens * weights(bins.mean, t) * spread
-        sums[:, k] += terms[:, 1:].sum(dim=-1, dtype=torch.float64)
+        sums[:, k] += terms[:, 1:].sum(
+            dim=-1,
+            dtype=torch.float64,
+        )
     return sums.log()

@@ -189,7 +189,12 @@ def decoded(model: Any, rows: list[Row]) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def _fault(model: Any, rows: list[Row], expected: torch.Tensor, ways: Iterable[Way]) -> str:
+def _fault(
+    model: Any,
+    rows: list[Row],
+    expected: torch.Tensor,
+    ways: Iterable[Way],
+) -> str:
     """What is wrong with asking a model by its `body` in these ways; "" if nothing is."""
     gaps: dict[float, float] = {}
     for scale in model.body.scales:

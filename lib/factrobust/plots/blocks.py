@@ -21,6 +21,9 @@ from factrobust.plots.style import Look
 from factrobust.tables import TooFewError
 
 MARKED = 12  # points of a line up to which they are marked
+MANY = 10  # series beside each other up to which each has a tenth of an inch
+TIGHT = 0.065  # inches that each has where there are more
+WIDEST = 0.12  # of an axis: how far bars of one x may stand apart, all series together
 Looks = Mapping[str, Look]
 Colours = Mapping[str, str]
 Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
@@ -71,7 +74,14 @@ def panels(
     rows = math.ceil(len(values) / columns)
     if width is None:
         width = style.SINGLE if columns == 1 else style.DOUBLE
-    fig, axes = style.grid(rows, columns, width, height * rows, sharex=sharex, sharey=sharey)
+    fig, axes = style.grid(
+        rows,
+        columns,
+        width,
+        height * rows,
+        sharex=sharex,
+        sharey=sharey,
+    )
     # 2. Each with its title and labels.
     models = list(style.looks(table["model"])) if "model" in table else []
     drawn: Panels = []
@@ -127,17 +137,34 @@ def curves(
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
         shown = [value for value in looks if (part[by] == value).any()]
-        step = 0.03 * np.ptp(part[x]) if bars else 0
+        step = min(0.03, WIDEST / len(shown)) * np.ptp(part[x]) if bars else 0
         for k, value in enumerate(shown):
             look = looks[value]
             rows = part[part[by] == value].sort_values(x)
             places = rows[x] + style.aside(k, len(shown), step)
-            axis.plot(places, rows["mean"], color=look.colour, ls=look.line, marker=look.marker)
+            axis.plot(
+                places,
+                rows["mean"],
+                color=look.colour,
+                ls=look.line,
+                marker=look.marker,
+            )
             if bars:
-                axis.vlines(places, rows["low"], rows["high"], color=look.colour, lw=1)
+                axis.vlines(
+                    places,
+                    rows["low"],
+                    rows["high"],
+                    color=look.colour,
+                    lw=1,
+                )
             else:
                 axis.fill_between(
-                    places, rows["low"], rows["high"], color=look.colour, alpha=0.18, lw=0
+                    places,
+                    rows["low"],
+                    rows["high"],
+                    color=look.colour,
+                    alpha=0.18,
+                    lw=0,
                 )
         if at is not None:
             axis.axhline(at, **style.REFERENCE)
@@ -177,7 +204,10 @@ def forest(
     # 2. Their height, for the names or for the series in them.
     looks = looks or looks_of(table[by])
     most_lines = max(name.count("\n") + 1 for name in names)
-    of_series = 0.12 if alone else 0.12 + 0.1 * len(looks)
+    many = not alone and len(looks) > MANY
+    of_series = 0.12 if alone else 0.12 + (TIGHT if many else 0.1) * len(looks)
+    if many:
+        options.setdefault("width", style.DOUBLE)  # for the legend
     height = max(0.08 + 0.16 * most_lines, of_series)
     # 3. Draw.
     fig, parts = panels(
@@ -226,9 +256,19 @@ def dots(
             form["elinewidth"] = elinewidth
             errors = style.errors(part)
             if upright:
-                axis.errorbar(part["at"], part["mean"], yerr=errors, **form | changed)
+                axis.errorbar(
+                    part["at"],
+                    part["mean"],
+                    yerr=errors,
+                    **form | changed,
+                )
             else:
-                axis.errorbar(part["mean"], part["at"], xerr=errors, **form | changed)
+                axis.errorbar(
+                    part["mean"],
+                    part["at"],
+                    xerr=errors,
+                    **form | changed,
+                )
 
 
 def by_mean(table: pd.DataFrame, column: str) -> list[str]:
@@ -258,7 +298,14 @@ def name_rows(axes: Sequence[Axes], names: Sequence[str]) -> None:
 def beside(axis: Axes, y: float, text: str) -> None:
     """Write a text at the right of a panel, at the height y."""
     place = axis.get_yaxis_transform()
-    axis.text(1.01, y, text, transform=place, fontsize=6.5, va="center")
+    axis.text(
+        1.01,
+        y,
+        text,
+        transform=place,
+        fontsize=6.5,
+        va="center",
+    )
 
 
 def stacks(
@@ -277,14 +324,30 @@ def stacks(
     each value of `panel`; `options` as `panels` takes them."""
     fig, parts = panels(table, panel, **options)
     for axis, part in parts:
-        share = part.pivot(index=column, columns=by, values="share")
+        share = part.pivot(
+            index=column,
+            columns=by,
+            values="share",
+        )
         share = share.reindex(index=list(rows), columns=list(fills)).fillna(0)
         left = share.cumsum(axis=1) - share
         for value, fill in fills.items():
-            drawn = axis.barh(range(len(rows)), share[value], 0.75, left=left[value], color=fill)
+            drawn = axis.barh(
+                range(len(rows)),
+                share[value],
+                0.75,
+                left=left[value],
+                color=fill,
+            )
             texts = [f"{width:.0%}" if width >= 0.12 else "" for width in share[value]]
             ink = "white" if fill in (style.BLUE, style.VIOLET) else "black"
-            axis.bar_label(drawn, texts, label_type="center", fontsize=6.5, color=ink)
+            axis.bar_label(
+                drawn,
+                texts,
+                label_type="center",
+                fontsize=6.5,
+                color=ink,
+            )
         style.shares(axis, "x")
         axis.set_xlim(0, 1)
         axis.grid(False)
@@ -318,7 +381,14 @@ def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure
     drawn: Panels = []
     for (axis, part), (model, look) in zip(parts, style.looks(table["model"]).items(), strict=True):
         known = part.dropna(subset=[x, y])
-        axis.scatter(known[x], known[y], s=10, color=look.colour, alpha=0.5, lw=0)
+        axis.scatter(
+            known[x],
+            known[y],
+            s=10,
+            color=look.colour,
+            alpha=0.5,
+            lw=0,
+        )
         missing = len(part) - len(known)
         undefined = f", {missing} undefined" if missing else ""
         axis.set_title(f"{style.model_name(model)}\nn = {len(known)}{undefined}")
@@ -372,7 +442,11 @@ def legend(fig: Figure, handles: Sequence[Any]) -> Figure:
     fitting = max(1, int(fig.get_figwidth() // entry))
     rows = math.ceil(len(handles) / fitting)
     columns = math.ceil(len(handles) / rows)
-    drawn = fig.legend(handles=handles, loc="outside upper center", ncols=columns)
+    drawn = fig.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=columns,
+    )
     height = drawn.get_window_extent().height / fig.dpi
     fig.set_figheight(fig.get_figheight() + max(0, height - 0.5))
     return fig

@@ -7,6 +7,7 @@ after `setup`.
 
 import io
 import itertools
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,7 +40,12 @@ LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 # Of answers; no embedded model has these colours.
 RIGHT = GREEN
 WRONG = ORANGE
-REFERENCE: dict[str, Any] = {"color": "0.35", "lw": 0.9, "ls": "--", "zorder": 1}  # chance, bounds
+REFERENCE: dict[str, Any] = {
+    "color": "0.35",
+    "lw": 0.9,
+    "ls": "--",
+    "zorder": 1,
+}  # chance, bounds
 
 MODELS = (  # position = look; the first two are the embedded models, whose colours are theirs alone
     "gemma-3-270m",
@@ -59,7 +65,10 @@ ORDER = {  # of the values of a column; others stand behind them
     "source": ("parametric", "other", "none", "contextual"),
     "context": ("none", "true", "irrelevant", "false"),
     "pair": ("paraphrase", "other relation", "other subject"),
-    "what": (*(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS), "of the fact"),
+    "what": (
+        *(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS),
+        "of the fact",
+    ),
     "predictor": ("popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 
@@ -116,12 +125,13 @@ def setup() -> None:
 
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
-    """The look of each model, in the order of the figures: MODELS, SIZES, those of WORLD, others by
-    name. Others get one from a checksum of the name, never an embedded model's, or the next free
-    one where two of a figure would share it. Beyond seven colours repeat, with another marker."""
+    """The look of each model, in the order of the figures: the embedded ones, SIZES, those of
+    WORLD, others by family and size. Others get one from a checksum of the name, never an embedded
+    model's, or the next free one where two of a figure would share it. Beyond seven colours
+    repeat, with another marker."""
     fixed = SIZES | WORLD
-    order = (*MODELS[:EMBEDDED], *SIZES, *MODELS, *WORLD)
-    names = in_order(sorted(set(models)), order)
+    order = (*MODELS[:EMBEDDED], *SIZES, *WORLD)
+    names = in_order(sorted(set(models), key=family_and_size), order)
     slots = {name: MODELS.index(name) for name in names if name in MODELS}
     for name in names:
         if name not in MODELS and name not in fixed:
@@ -135,6 +145,16 @@ def looks(models: Iterable[str]) -> dict[str, Look]:
             colour = COLOURS[k % len(COLOURS)]
             found[name] = Look(colour, MARKERS[k % len(MARKERS)], LINES[k % len(LINES)])
     return found
+
+
+def family_and_size(model: str) -> tuple[str, float, str, str]:
+    """To sort names by: what stands before the size, the size, what stands behind it. So gemma-2-2b
+    is before gemma-2-27b, and a model before its tuned form."""
+    found = re.search(r"(?<![a-z\d.])(\d+(?:\.\d+)?)([mb])(?![a-z\d])", model, re.IGNORECASE)
+    if found is None:
+        return model, 0, "", model
+    unit = {"m": 1e6, "b": 1e9}[found[2].lower()]
+    return model[: found.start()], float(found[1]) * unit, model[found.end() :], model
 
 
 def _free_slot(name: str, taken: set[int]) -> int:
@@ -242,11 +262,18 @@ def aside(k: int, n: int, step: float) -> float:
 def shares(axis: Axes, which: str = "y") -> None:
     """Let an axis show shares: from 0 to 1 with some air, ticks at quarters."""
     getattr(axis, f"set_{which}lim")(-0.03, 1.03)
-    getattr(axis, f"set_{which}ticks")([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    getattr(axis, f"set_{which}ticks")(
+        [0, 0.25, 0.5, 0.75, 1],
+        ["0", "0.25", "0.5", "0.75", "1"],
+    )
 
 
 def grid(
-    rows: int, columns: int, width: float, height: float, **options: Any
+    rows: int,
+    columns: int,
+    width: float,
+    height: float,
+    **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """A figure of `width` x `height` inches and its axes [row, column]. It is no figure of pyplot,
     which would show it a second time in a notebook."""
@@ -264,4 +291,7 @@ def sharp(fig: Figure) -> tuple[bytes, dict[str, int]]:
     picture = Image.open(io.BytesIO(png(fig))).convert("RGB")
     palette = picture.quantize(255, dither=Image.Dither.NONE)
     palette.save(reduced, format="png")
-    return reduced.getvalue(), {"width": picture.width // 2, "height": picture.height // 2}
+    return reduced.getvalue(), {
+        "width": picture.width // 2,
+        "height": picture.height // 2,
+    }

@@ -94,7 +94,8 @@ class Run:
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = Manager(
-            kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[])
+            kernel_name="python3",
+            kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),
         )
 
     def execute(self) -> None:
@@ -131,18 +132,31 @@ class Run:
         from factrobust.reproduce import cells
 
         try:
-            run_sync(self.manager.start_kernel)(cwd=str(self.path.parent), env=self.environment)
-            how: dict[str, Any] = {"kernel_name": "python3", "km": self.manager}
-            # Saved at its end: twice a cell takes longer than many a cell once there are figures.
-            how |= {"request_save_on_cell_execute": False, "progress_bar": False}
-            how |= {"engine_name": cells.ENGINE, "show": self.show_cell}
-            node = papermill.execute_notebook(notebook, failed, self.parameters, **how)
+            run_sync(self.manager.start_kernel)(
+                cwd=str(self.path.parent),
+                env=self.environment,
+            )
+            node = papermill.execute_notebook(
+                notebook,
+                failed,
+                self.parameters,
+                kernel_name="python3",
+                km=self.manager,
+                # Saved at its end: twice a cell takes longer than many a cell with figures.
+                request_save_on_cell_execute=False,
+                progress_bar=False,
+                engine_name=cells.ENGINE,
+                show=self.show_cell,
+            )
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
-            lines = [f"{self.notebook}, {_explain(error)}", *([copy] if failed.exists() else [])]
+            lines = [f"{self.notebook}, {_explain(error)}"]
+            if failed.exists():
+                lines.append(copy)
             failure = NotebookError("\n".join(lines))
             # No other profile is as well tried as the one that is committed, and may run for hours.
-            name, tried = getattr(error, "ename", None), self.mode.profile == LAPTOP
+            name = getattr(error, "ename", None)
+            tried = self.mode.profile == LAPTOP
             failure.alone = name in OF_ONE or not (tried or name is None or name in OURS)
             raise failure from error
         finally:
@@ -162,10 +176,10 @@ class Run:
         """How long it has run, in which cell it is, and what that last told of its progress."""
         elapsed = tqdm.format_interval(time.monotonic() - self.started)
         try:
-            told = (self.out / "progress.txt").read_text("utf-8").strip()
+            message = (self.out / "progress.txt").read_text("utf-8").strip()
         except FileNotFoundError:
-            told = ""
-        doing = ": ".join(filter(None, [self.cell, told])) or "starting"
+            message = ""
+        doing = ": ".join(filter(None, [self.cell, message])) or "starting"
         return f"{elapsed}  {doing}"
 
     def kill(self) -> None:
@@ -190,9 +204,9 @@ class Run:
 def at_work(runs: Sequence[Run]) -> str:
     """A line about the notebooks that are running now, and how many have ended."""
     now = [run for run in runs if run.started and not run.seconds]
-    told = [f"{Path(run.notebook).stem.partition('-')[0]} {run.progress()}" for run in now]
+    running = [f"{Path(run.notebook).stem.partition('-')[0]} {run.progress()}" for run in now]
     ended = sum(bool(run.seconds) for run in runs)
-    return f"{ended} of {len(runs)} done; {'; '.join(told)}"
+    return f"{ended} of {len(runs)} done; {'; '.join(running)}"
 
 
 def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list[str]:
@@ -215,7 +229,11 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
     # Files are moved in a thread of its own, which no signal interrupts half-way.
     with ThreadPoolExecutor(at_once) as pool, ThreadPoolExecutor(1) as mover:
         # Beside others the long ones, with many figures, begin first: none is then left to the end.
-        largest = sorted(runs, key=lambda run: run.path.stat().st_size, reverse=True)
+        largest = sorted(
+            runs,
+            key=lambda run: run.path.stat().st_size,
+            reverse=True,
+        )
         order = largest if at_once > 1 else runs
         futures = {run: pool.submit(attempt, run) for run in order}
         try:
@@ -304,9 +322,10 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
         if share > 0:
             report, asked, different = _ask_again(mode, wanted, share, seed)
         try:
-            held, here = held_by_git(mode.root), present(mode.root)
-            report += differences(held, here)
-            compared = moved(held, here)
+            held = held_by_git(mode.root)
+            found = present(mode.root)
+            report += differences(held, found)
+            compared = moved(held, found)
         except NotHeldError as error:
             report.append(str(error))
             compared = "the numbers were compared with nothing"
@@ -337,7 +356,10 @@ def _by(about: Path, notebooks: Collection[str]) -> bool:
 
 
 def _ask_again(
-    mode: Mode, notebooks: Collection[str], share: float, seed: int
+    mode: Mode,
+    notebooks: Collection[str],
+    share: float,
+    seed: int,
 ) -> tuple[list[str], str, bool]:
     """Lines about the recorded answers that were asked again, the same as part of a sentence, and
     whether one came out different."""
@@ -385,17 +407,49 @@ def share_of(text: str) -> float:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     name = "python -m factrobust.reproduce"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        prog=name,
+        description=__doc__,
+        formatter_class=form,
+    )
     option = parser.add_argument
     option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
-    option("--ask", type=share_of, default=ASK, metavar="SHARE", help="0: nothing, 1: everything")
+    option(
+        "--ask",
+        type=share_of,
+        default=ASK,
+        metavar="SHARE",
+        help="0: nothing, 1: everything",
+    )
     drawn_by = "the sample that is asked again; at random if it is not given"
-    option("--seed", type=int, default=secrets.randbelow(1_000_000), metavar="N", help=drawn_by)
-    option("--only", default="*", metavar="NAME", help="1.2, 1-decoding, or a glob of paths")
+    option(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(1_000_000),
+        metavar="N",
+        help=drawn_by,
+    )
+    option(
+        "--only",
+        default="*",
+        metavar="NAME",
+        help="1.2, 1-decoding, or a glob of paths",
+    )
     on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
-    option("--cluster", nargs="?", const="local", metavar="ADDRESS", help=on_workers)
+    option(
+        "--cluster",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help=on_workers,
+    )
     started = "processes that --cluster starts (default: one a GPU, or one a core, four at most)"
-    option("--workers", type=int, metavar="N", help=started)
+    option(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=started,
+    )
     return parser
 
 

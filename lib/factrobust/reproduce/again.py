@@ -43,7 +43,10 @@ TRAINED = {
     "classify": "its classifier is trained for half a minute first",
     "training": "it is a training, whose rounding grows with every step",
 }
-OF_REQUEST = ("answer", "temperature")  # of a call's parameters; the others are a job's settings
+OF_REQUEST = (
+    "answer",
+    "temperature",
+)  # of a call's parameters; the others are a job's settings
 SHOW_SECONDS = 5
 TOLD = 0.05  # share of the work from which on a forecast is shown
 AT_ONCE = 10_000  # records that are compared
@@ -69,7 +72,12 @@ class Compared(NamedTuple):
 # -- which records ---------------------------------------------------------------------------------
 
 
-def draw(folder: Path, share: float, seed: int, notebooks: Collection[str]) -> list[Recorded]:
+def draw(
+    folder: Path,
+    share: float,
+    seed: int,
+    notebooks: Collection[str],
+) -> list[Recorded]:
     """A random sample of the committed answers in `folder` that these notebooks use.
 
     Of each notebook, model and operation the same share is drawn, rounded up. An answer that
@@ -177,7 +185,8 @@ def ask_again(
     wanted.sort(key=lambda recorded: recorded.call)
     compared: list[Compared] = []
     progress = Progress(show, wanted)
-    for fingerprint, group in itertools.groupby(wanted, key=lambda recorded: recorded.call.model):
+    by_model = itertools.groupby(wanted, key=lambda recorded: recorded.call.model)
+    for fingerprint, group in by_model:
         name = name_of(fingerprint)
         show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
         try:
@@ -236,7 +245,10 @@ def _work(recorded: Recorded) -> float:
     return (parameters + 2e6) * (len(recorded.call.prompt) + written)
 
 
-def _asked(model: Model | Encoder, records: list[Recorded]) -> Iterator[tuple[Recorded, Any]]:
+def _asked(
+    model: Model | Encoder,
+    records: list[Recorded],
+) -> Iterator[tuple[Recorded, Any]]:
     """The records of one model, and what it says now, as a record would hold it."""
     if isinstance(model, Encoder):
         groups = [json.loads(recorded.call.prompt) for recorded in records]
@@ -322,7 +334,11 @@ def _near_tie(recorded: Any, now: Any) -> bool:
     return word_now in logprobs and likeliest - logprobs[word_now] <= TOLERANCE
 
 
-def compare_stores(folder: Path, asked: Records, notebooks: Collection[str]) -> list[Compared]:
+def compare_stores(
+    folder: Path,
+    asked: Records,
+    notebooks: Collection[str],
+) -> list[Compared]:
     """Every committed answer that these notebooks use and that `asked` holds, too, compared."""
     every = draw(folder, 1.0, 0, notebooks)
     wanted = [recorded for recorded in every if recorded.call.operation not in TRAINED]
@@ -344,7 +360,10 @@ def summary(compared: list[Compared], total: int) -> list[str]:
     """Sentences about a sample of `total` recorded answers."""
     counts = Counter(each.verdict for each in compared)
     same = sum(counts[verdict] for verdict in SAME)
-    largest = max((each.difference for each in compared if each.verdict == "close"), default=0.0)
+    largest = max(
+        (each.difference for each in compared if each.verdict == "close"),
+        default=0.0,
+    )
     lines = [
         f"Asked again: {len(compared):,} of {total:,} recorded answers. {same:,} came out the "
         f"same: {counts['equal']:,} bit for bit, {counts['close']:,} within {TOLERANCE:g} of a "

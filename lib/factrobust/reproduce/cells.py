@@ -15,7 +15,12 @@ class TellingEngine(NBClientEngine):
 
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, *, show: Callable[[str], None], **options: Any
+        cls,
+        nb_man: Any,
+        kernel_name: str,
+        *,
+        show: Callable[[str], None],
+        **options: Any,
     ) -> Any:
         begin = nb_man.cell_start
 

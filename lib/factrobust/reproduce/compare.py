@@ -47,7 +47,11 @@ def compare_tables(new: str, old: str) -> Comparison:
     header, *rows = csv.reader(io.StringIO(new))
     old_header, *old_rows = csv.reader(io.StringIO(old))
     if header != old_header:
-        return Comparison(0, [], [f"columns: {', '.join(old_header)} -> {', '.join(header)}"])
+        return Comparison(
+            0,
+            [],
+            [f"columns: {', '.join(old_header)} -> {', '.join(header)}"],
+        )
     if len(rows) != len(old_rows):
         return Comparison(0, [], [f"rows: {len(old_rows)} -> {len(rows)}"])
     numbers = 0

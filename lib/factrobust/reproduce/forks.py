@@ -53,7 +53,11 @@ class Forked(LocalProvisioner):
         with Forked.lock:
             server = self.serve(env)
             asked, told = server.stdin, server.stdout
-            print(json.dumps([cmd[3:], cwd, env]), file=asked, flush=True)
+            print(
+                json.dumps([cmd[3:], cwd, env]),
+                file=asked,
+                flush=True,
+            )
             self.pid = self.pgid = int(told.readline()) if told else 0
         process: Any = Fork(self.pid)
         self.process = process

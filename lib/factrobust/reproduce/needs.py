@@ -60,7 +60,11 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     return sum(sizes.values()), float(loads["model"].map(sizes).sum())
 
 
-def dollars(asked: pd.DataFrame, characters_a_token: float, price: tuple[float, float]) -> float:
+def dollars(
+    asked: pd.DataFrame,
+    characters_a_token: float,
+    price: tuple[float, float],
+) -> float:
     """What an endpoint takes for rows of calls, at prices for a million tokens."""
     tokens = asked["characters"].sum() / characters_a_token, asked["written"].sum()
     return float(sum(n * each / 1e6 for n, each in zip(tokens, price, strict=True)))
@@ -76,8 +80,8 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
         "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
     for part, memory, workers, hours in parts.itertuples(index=False):
-        how = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
-        lines.append(f"  {part}: {memory:.1f} GB a kernel, {how}")
+        time = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
+        lines.append(f"  {part}: {memory:.1f} GB a kernel, {time}")
     fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
     loading = read / READING / 3600
     lines.append(

@@ -93,7 +93,10 @@ def normalise(notebook: NotebookNode, *, keep_injected: bool = False) -> Noteboo
 
 
 def say_whose_findings(
-    notebook: NotebookNode, profile: str, given: Mapping[str, Any], usual: Mapping[str, Any]
+    notebook: NotebookNode,
+    profile: str,
+    given: Mapping[str, Any],
+    usual: Mapping[str, Any],
 ) -> None:
     """Put a first cell before a notebook that a profile ran, in place: its sentences were written
     about the committed run, with its `usual` parameters, and its tables and figures are of those

@@ -110,7 +110,9 @@ class Cost(NamedTuple):
 
 
 def _asked(
-    rows: pd.DataFrame, usual: Sequence[str], model: str | Mapping[str, Any]
+    rows: pd.DataFrame,
+    usual: Sequence[str],
+    model: str | Mapping[str, Any],
 ) -> pd.DataFrame:
     """What a notebook asks of a model. `rows` is what it asks of its `usual` models."""
     if model in usual:
@@ -174,13 +176,36 @@ def as_table(calls: pd.DataFrame, tflops: float, bandwidth: float) -> str:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Command line. Exit status: 0, or 2 for a bad request."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--profile", default=LAPTOP, help="a file of that name in profiles/")
-    parser.add_argument("--tflops", type=float, help="10^12 operations a second, achieved")
-    parser.add_argument("--bandwidth", type=float, help="10^9 bytes of memory a second, achieved")
-    parser.add_argument("--gpus", type=int, default=1, help="how many GPUs there are")
-    parser.add_argument("--gpu-memory", type=float, default=80.0, help="GB of each")
+    parser.add_argument(
+        "--profile",
+        default=LAPTOP,
+        help="a file of that name in profiles/",
+    )
+    parser.add_argument(
+        "--tflops",
+        type=float,
+        help="10^12 operations a second, achieved",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        type=float,
+        help="10^9 bytes of memory a second, achieved",
+    )
+    parser.add_argument(
+        "--gpus",
+        type=int,
+        default=1,
+        help="how many GPUs there are",
+    )
+    parser.add_argument(
+        "--gpu-memory",
+        type=float,
+        default=80.0,
+        help="GB of each",
+    )
     options = parser.parse_args(arguments)
     usual_tflops, usual_bandwidth = CPU if options.profile in (LAPTOP, "smoke") else GPU
     tflops = options.tflops or usual_tflops

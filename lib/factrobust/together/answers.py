@@ -63,16 +63,16 @@ def _context(given: Parameters, records: Records) -> pd.DataFrame:
 
 
 def _together(given: Parameters, records: Records) -> pd.DataFrame:
-    return Study(
+    made = Study(
         models=given["models"],
         data=given["data"],
+        prompt_format=given["prompt_format"],
         n_questions=given["n_questions"],
-        n_dated=given["n_dated"],
         n_known=given["n_known"],
-        sentence_encoder=given["sentence_encoder"],
         seed=given["seed"],
         records=records,
-    ).answers
+    )
+    return pd.concat([made.known.assign(arm="question", form=1), made.answers], ignore_index=True)
 
 
 # Of each part: the notebook whose parameters tell what was asked, its answers, and the column that marks them.

@@ -1,6 +1,6 @@
-"""Part 6's tables: which facts are taken, what each measure says of them, and what it foretells."""
+"""Part 6's tables: what each way loses beside its placebo, and what foretells a loss."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,95 +8,102 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from factrobust import draws, regression, statistics
+from factrobust import statistics
 from factrobust.statistics import Array, Interval
 from factrobust.wording.prediction import compared
 
 KEY = ["model", "fact_id"]
-# The measures, what figures call them, and the answers to be paid beside the first.
+SIDES = ("change", "placebo")
+# A way to lose a fact: the arm that should lose it, and its placebo (`together.shaken`).
+WAYS = {
+    "heat, beside nearly none": ("hot", "cold"),
+    "other words, beside none changed": ("other words", "no word changed"),
+    "a false sentence, beside nonsense": ("false", "nonsense"),
+    "a false sentence, beside a filler": ("false", "filler"),
+    "4 bits, beside 8": ("round 4", "round 8"),
+    "a year, beside a wrong subject": ("own subject", "wrong subject"),
+}
+# What may foretell a loss, what figures call it, and the answers to be paid beside the first.
 MEASURES = {
-    "short": ("few tokens", 0), "logprob": ("log P", 0), "mean_logprob": ("mean log P", 0),
-    "minus_h": ("1 − H", 0), "t_b": ("$t_b$", 0), "frs": ("FRS", 0), "cert": ("Cert", 10),
-    "scons": ("SCons", 5), "wordings": ("wordings right", 5), "contexts": ("contexts resisted", 2),
-}  # fmt: skip
+    "short": ("few tokens", 0),
+    "logprob": ("log P", 0),
+    "t_b": ("$t_b$", 0),
+    "frs": ("FRS", 0),
+    "words": ("other words", 2),
+    "heat": ("heat", 5),
+    "context": ("contexts", 3),
+}
+ARMS = {  # of which forms a measure is the share that is right
+    "words": ("other words",),
+    "heat": ("hot",),
+    "context": ("false", "nonsense", "filler"),
+}
+GIVEN = "given log P and tokens"
 FEWEST = 10  # facts with an outcome, and without it, from which on there is a claim
 
 
-def most_shared(known: pd.DataFrame, n: int) -> pd.DataFrame:
-    """At most n known facts of each model: those that most models know first, then by a hash."""
-    known = known[known["right"].astype(bool)]
-    shared = known["fact_id"].map(known["fact_id"].value_counts())
-    order = known.assign(shared=-shared, lot=known["fact_id"].map(draws.hash48))
-    taken = order.sort_values(["shared", "lot"]).groupby("model").head(n).index
-    return known[known.index.isin(taken)]
+def lost(answers: pd.DataFrame) -> pd.DataFrame:
+    """The share of its forms in which a fact's answer is wrong: a row a KEY and arm, with relation."""
+    groups = answers.groupby([*KEY, "relation", "arm"], sort=False)["right"]
+    return (1 - groups.mean().astype(float)).rename("lost").reset_index()
 
 
-def with_measures(said: pd.DataFrame) -> pd.DataFrame:
-    """Answers (`spine.greedy`) with what they tell by themselves: short (minus the number of tokens),
-    mean_logprob and minus_h."""
-    return said.assign(
-        short=-said["logprobs"].map(len).astype(float),
-        mean_logprob=said["logprobs"].map(np.mean).astype(float),
-        minus_h=1 - said["entropy"],
-    )
-
-
-def measures(
-    known: pd.DataFrame, changed: pd.DataFrame, samples: pd.DataFrame, alike: Callable[..., Array]
-) -> pd.DataFrame:
-    """A row a model and known fact: KEY, relation, domain, text, MEASURES (the higher, the more robust),
-    heat (the share of samples that are right), and true, irrelevant, false (right behind such a context;
-    NaN without one).
-
-    wordings is the share of the other wordings that are right; scons and cert the similarity (`alike`)
-    of the answers to all wordings, and of the samples; contexts the share right behind an irrelevant
-    and a false one.
-    """
-    names = [*KEY, "relation", "domain", "text", "short", "logprob", "mean_logprob", "minus_h"]
-    table = with_measures(known)[[*names, "t_b", "frs"]]
-    other, behind = (changed[changed["way"] == way] for way in ("wording", "context"))
-    wide = behind.pivot(index=KEY, columns="form", values="right").astype(float)
-    wide = wide.reindex(columns=["true", "irrelevant", "false"])
-    wide["contexts"] = wide[["irrelevant", "false"]].mean(axis=1)
-    shares = {"wordings": other["right"].groupby([other[k] for k in KEY]).mean().astype(float)}
-    shares["heat"] = samples.groupby(KEY)["correct"].mean().astype(float)
-    table = table.join(wide, on=KEY).join(pd.DataFrame(shares), on=KEY)
-    worded = pd.concat([known[[*KEY, "text"]], other[[*KEY, "text"]]])
-    for name, texts in (("scons", worded), ("cert", samples)):
-        said = texts.groupby(KEY)["text"].agg(list).rename("said")
-        table[name] = np.clip(alike(table.join(said, on=KEY)["said"].tolist()), 0, 1)
-    return table.reset_index(drop=True)
-
-
-def second_forms(known: pd.DataFrame, changed: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
-    """Each measure of a fact twice: KEY, measure, one, other. Of logprob, mean_logprob, minus_h and t_b
-    in two wordings, if their answers are the same; of wordings their odd and even ones; of cert the share right of
-    the first and the last half of the `samples`."""
-    names = ["logprob", "mean_logprob", "minus_h", "t_b"]
-    other = changed[changed["way"] == "wording"]
-    again = other[other["form"] == 1].merge(known[[*KEY, "text"]])
-    sides = [
-        with_measures(said).melt(KEY, names, "measure").set_index([*KEY, "measure"])["value"]
-        for said in (known, again)
-    ]
-    parts = [pd.concat(sides, axis=1, join="inner", keys=["one", "other"]).reset_index()]
-    late = samples["sample"] > samples["sample"].max() // 2
-    halves = {"wordings": (other, other["form"] % 2, "right"), "cert": (samples, late, "correct")}
-    for name, (part, half, mark) in halves.items():
-        means = part[mark].astype(float).groupby([part["model"], part["fact_id"], half]).mean()
-        wide = means.unstack().set_axis(["one", "other"], axis="columns").reset_index()
-        parts.append(wide.assign(measure=name))
+def beside_placebos(shares: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `lost`, once for each of the WAYS that they are an arm of: adds way, and side ("change" or
+    "placebo")."""
+    parts = []
+    for way, arms in WAYS.items():
+        side = shares["arm"].map(dict(zip(arms, SIDES, strict=True)))
+        parts.append(shares.assign(way=way, side=side).dropna(subset="side"))
     return pd.concat(parts, ignore_index=True)
 
 
-def reliability(halves: pd.DataFrame) -> float:
-    """Spearman and Brown's 2 r / (1 + r), of the rank correlation r of the columns one and other; 0
-    where r is not positive, NaN where one is constant or fewer than three rows have both."""
-    both = halves[["one", "other"]].dropna()
-    if len(both) < 3 or (both.nunique() < 2).any():
+def measures(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """A row a model and known fact: KEY, relation, MEASURES (the higher, the more robust). short is minus
+    the number of the answer's tokens; those of ARMS are the share of right `answers` in these arms (NaN
+    without one)."""
+    table = known[[*KEY, "relation", "logprob", "t_b", "frs"]]
+    table = table.assign(short=-known["logprobs"].map(len).astype(float))
+    for name, arms in ARMS.items():
+        own = answers[answers["arm"].isin(arms)]
+        share = own.groupby(KEY)["right"].mean().astype(float).rename(name)
+        table = table.join(share, on=KEY)
+    return table.reset_index(drop=True)
+
+
+def alpha(forms: pd.DataFrame) -> float:
+    """Cronbach's alpha of a sum over forms [fact, form] (Psychometrika 16, 1951): k / (k - 1) times one
+    minus the share of the sum's variance that the forms have by themselves. Rows with a missing form are
+    left out; 0 where it is negative, NaN where no sum differs."""
+    complete = forms.dropna().astype(float)
+    k = complete.shape[1]
+    whole = complete.sum(axis=1).var()
+    if k < 2 or len(complete) < 3 or not whole > 0:
         return float("nan")
-    r = float(both.corr(method="spearman").to_numpy()[0, 1])
-    return 2 * r / (1 + r) if r > 0 else 0.0
+    alone = complete.var().sum() / whole
+    return max(0.0, float(k / (k - 1) * (1 - alone)))
+
+
+def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """How much of each measure is no chance: model, measure, reliability, n (facts), forms.
+
+    Of those in ARMS `alpha` over their forms. Of logprob and t_b, which one answer tells, the rank
+    correlation with the same of the first version of the question without a changed word, where its
+    answer is the same.
+    """
+    rows = []
+    plain = answers[(answers["arm"] == "no word changed") & (answers["form"] == 1)]
+    again = plain.merge(known[[*KEY, "text", "logprob", "t_b"]], on=[*KEY, "text"])
+    for model, part in again.groupby("model", sort=False):
+        for name in ("logprob", "t_b"):
+            r = part[[f"{name}_x", f"{name}_y"]].corr(method="spearman").to_numpy()[0, 1]
+            rows.append((model, name, float(r), len(part), 2))
+    for name, arms in ARMS.items():
+        own = answers[answers["arm"].isin(arms)]
+        for model, part in own.groupby("model", sort=False):
+            wide = part.pivot(index="fact_id", columns=["arm", "form"], values="right")
+            rows.append((model, name, alpha(wide), len(wide.dropna()), wide.shape[1]))
+    return pd.DataFrame(rows, columns=["model", "measure", "reliability", "n", "forms"])
 
 
 def beside(values: ArrayLike, others: Sequence[ArrayLike], groups: ArrayLike) -> Array:
@@ -128,6 +135,30 @@ def together(
     return pd.DataFrame(rows, columns=["how", *Interval._fields])
 
 
+def pairs(
+    table: pd.DataFrame,
+    reliable: pd.DataFrame,
+    named: Sequence[tuple[str, str]],
+    *,
+    n_boot: int = 1000,
+) -> pd.DataFrame:
+    """`together` of each of the `named` pairs of measures and each model, given log P and the number of
+    tokens, with their `reliabilities`: model, pair (as figures call it), then its columns."""
+    known = reliable.set_index(["model", "measure"])["reliability"]
+    given, parts = ["logprob", "short"], []
+    for model, part in table.groupby("model", sort=False):
+        for x, y in named:
+            root = (known[model, x] * known[model, y]) ** 0.5
+            found = together(part, x, y, root, given, n_boot=n_boot)
+            found = found.replace({"how": {"given logprob and short": GIVEN}})
+            if x in given or y in given:
+                found = found[found["how"] != GIVEN]
+            names = f"{MEASURES[x][0]} and {MEASURES[y][0]}"
+            parts.append(found.assign(model=model, pair=names))
+    columns = ["model", "pair", "how", *Interval._fields]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
 def foretold(
     rows: pd.DataFrame, by: Sequence[str], outcome: str, signs: Sequence[str],
     *, draw: str = "", reference: str = "logprob", n_boot: int = 1000,
@@ -149,17 +180,3 @@ def foretold(
     keys = [*by, "group_id", "relation", "correct", "repeat", "fold"]
     long = rows.melt(keys, list(signs), "predictor", value_name="score")
     return compared(long, by, "score", reference=reference, n_boot=n_boot)
-
-
-def held_out_odds(rows: pd.DataFrame, outcome: str, signs: Sequence[str], k: int = 5) -> Array:
-    """Log odds of the outcome, by a logistic regression (`regression.ridge`) on the ranks of `signs`
-    that was fitted on other relations, [row]."""
-    x = np.column_stack([np.ones(len(rows)), *(rankdata(rows[s]) / len(rows) - 0.5 for s in signs)])
-    names = sorted(rows["relation"].unique(), key=draws.hash48)
-    fold = rows["relation"].map({name: i % k for i, name in enumerate(names)}).to_numpy()
-    precision = np.r_[1e-6, np.full(len(signs), regression.PRIOR_SD**-2)]
-    y, odds = rows[outcome].to_numpy(float), np.zeros(len(rows))
-    for i in np.unique(fold):
-        b, _ = regression.ridge(x[fold != i], y[fold != i], precision)
-        odds[fold == i] = x[fold == i] @ b
-    return odds

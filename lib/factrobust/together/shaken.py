@@ -1,50 +1,169 @@
-"""Part 6: known facts in other wordings, behind contexts, and in the prompts of other parts."""
+"""Part 6: a known fact is shaken in several ways, and each way stands beside its placebo.
 
-from typing import Any
+| way | an arm that should lose facts | its placebo |
+| --- | --- | --- |
+| temperature | hot: samples at HEAT times the model's median t_b | cold: samples at COLD times it |
+| date | a year outside the fact's time, after its own question | the same years, a wrong subject |
+| wording | other words | no word changed |
+| context | a false sentence | its nonsense twin; a filler, which names no rival |
+| weights | rounded to 4 bits | rounded to 8 bits |
+
+Everything is asked in the prompt format that a model has. An answer of at most probe.LONG tokens is
+right if it states an accepted name, since a change makes models answer in sentences.
+"""
+
+from collections.abc import Sequence
 
 import pandas as pd
 
 from factrobust.context import facts as contexts
-from factrobust.context import probe as in_context
-from factrobust.context import rules
+from factrobust.context import meter
+from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
+from factrobust.draws import ranks
+from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import Model
-from factrobust.tables import stacked
-from factrobust.text import exact_match
-from factrobust.together.spine import behind, greedy
-from factrobust.wording import metrics as worded
-from factrobust.wording import probe as paraphrased
+from factrobust.time import dates, facts
+from factrobust.time import metrics as timed
+from factrobust.time import probe as timing
+from factrobust.together import spine
+from factrobust.together.opened import in_format
+from factrobust.wording import facts as worded
+from factrobust.wording import floor
+from factrobust.wording.metrics import stated
 
-# For t_b in a second wording: fewer temperatures than part 1's, of which each costs.
+HEAT = 0.5  # of a model's own median t_b
+COLD = 0.005
+SAMPLES = 5
+FORMS = 2  # wordings of a fact, and versions without a changed word
+# For t_b in a second version of the question: fewer temperatures than part 1's, of which each costs.
 COARSE = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3, 1.7, 2.2, 3.0, 4.5, 7.0)
-PROMPTS = ("this part's", "part 3's", "part 4's")  # part 2 asks for no text
+FRAMES = tuple(frame for frame in spine.FRAMES if "{question}" in frame)
+ABOUT = ["model", "fact_id", "relation", "arm", "form", "text", "right"]
+Table = pd.DataFrame
 
 
-def ask(model: Model, table: pd.DataFrame) -> pd.DataFrame:
-    """`greedy` of facts `changed`, free. The first wording has a t_b, by COARSE temperatures."""
-    first = (table["way"] == "wording") & (table["form"] == 1)
-    rest = table[~first].assign(question=behind(table[~first]))
-    parts = [greedy(model, table[first], COARSE, free=True), greedy(model, rest, free=True)]
-    return pd.concat(parts, ignore_index=True)
+def other_words(asked: Table, seed: int = 0) -> Table:
+    """FORMS wordings of each fact by lot: part 3's paraphrases where its relation has them, else the
+    FRAMES around the question. The facts' columns with the changed question; arm, and form (1, 2, ...).
+    """
+    has = asked["relation"].isin(worded.load_paraphrases()["relation"])
+    parts = []
+    for frame in FRAMES:
+        framed = [frame.format(question=question) for question in asked.loc[~has, "question"]]
+        parts.append(asked[~has].assign(question=framed, version=frame))
+    if has.any():
+        every = worded.paraphrased(asked[has]).table
+        every = every.loc[every["variant"] > 0, ["group_id", "question", "question_id"]]
+        texts = every.set_axis(["fact_id", "question", "version"], axis=1)
+        parts.append(asked[has].drop(columns="question").merge(texts, on="fact_id"))
+    return _by_lot(pd.concat(parts, ignore_index=True), "other words", seed)
 
 
-def in_prompts(model: Model, asked: pd.DataFrame) -> pd.DataFrame:
-    """The facts in the PROMPTS, each marked as its part does: model, fact_id, prompt_of, text, right."""
-    questions = contexts.facts_as_questions(asked)
-    rows = asked.assign(question_id=asked["fact_id"], group_id=asked["fact_id"], variant=0)
-    paper = paraphrased.paper_format(model.prompt_format, model.chat)
-    ways = (
-        (greedy(model, asked, probe.GRID), exact_match),
-        (paraphrased.greedy(model, rows, prompt_format=paper), worded.stated),
-        (in_context.greedy(model, questions), rules.right),
+def no_word_changed(asked: Table, seed: int = 0) -> Table:
+    """FORMS of the versions of part 3 in which no word changes, by lot; as `other_words`."""
+    originals = asked[["fact_id", "question"]].assign(group_id=asked["fact_id"], variant=0)
+    versions = floor.unworded(originals)[["fact_id", "question", "typography"]]
+    versions = versions.rename(columns={"typography": "version"})
+    every = asked.drop(columns="question").merge(versions, on="fact_id")
+    return _by_lot(every, "no word changed", seed)
+
+
+def _by_lot(every: Table, arm: str, seed: int) -> Table:
+    """The first FORMS versions of each fact, in an order by lot."""
+    names = every["fact_id"] + "/" + every["version"]
+    place = ranks(names, every["fact_id"], seed)
+    return every[place < FORMS].assign(arm=arm, form=place + 1)
+
+
+def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
+    """Each fact behind the sentences of part 4's copy meter that are in the question's words: false,
+    nonsense, filler. As `other_words`, with names, the accepted spellings of the rival: the answer that
+    the first two state and the filler does not. Facts of the `pool` lend theirs. Left out are facts of
+    relations without a sentence, or without a rival."""
+    templates = meter.load_sentences()
+    every = contexts.facts_as_questions(pool)
+    mine = every[every["question_id"].isin(asked["fact_id"])]
+    mine = mine[[bool(rivals) for rivals in contexts.rivals(mine, every)]]
+    told = meter.contexts(mine, every, templates, seed=seed)
+    told = told[told["words"] == "question"]
+    arms = {("asserted", "subject"): "false", ("asserted", "nonsense"): "nonsense",
+            ("filler", "subject"): "filler"}  # fmt: skip
+    told["arm"] = [arms.get(pair) for pair in zip(told["mode"], told["about"], strict=True)]
+    told = told.dropna(subset="arm").rename(columns={"question_id": "fact_id"})
+    rows = asked.merge(told[["fact_id", "arm", "sentence", "names"]], on="fact_id")
+    return rows.assign(question=rows["sentence"] + ". " + rows["question"], form=1)
+
+
+def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
+    """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences` (`spine.greedy`;
+    t_b of the first version without a changed word alone), with arm, form, and `says`: whether the answer
+    states the rival (None without one)."""
+    plain = no_word_changed(asked, seed)
+    first = plain[plain["form"] == 1]
+    rest = [other_words(asked, seed), plain[plain["form"] > 1], sentences(asked, pool, seed)]
+    rest = pd.concat(rest, ignore_index=True)
+    said = pd.concat(
+        [spine.greedy(model, first, COARSE, free=True), spine.greedy(model, rest, free=True)],
+        ignore_index=True,
     )
-    tables = {}
-    for name, (said, rule) in zip(PROMPTS, ways, strict=True):
-        right = [*map(rule, said["text"], questions["answers"])]
-        found: dict[str, Any] = {
-            "model": model.name,
-            "text": said["text"].to_numpy(),
-            "right": right,
-        }
-        tables[name] = asked[["fact_id"]].assign(**found)
-    return stacked(tables, "prompt_of")
+    rivals = [names if isinstance(names, list) else [] for names in said["names"]]
+    pairs = zip(said["text"], rivals, strict=True)
+    said["says"] = [stated(text, names) if names else None for text, names in pairs]
+    return said
+
+
+def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
+    """SAMPLES answers to each fact at HEAT and COLD times a model's `median` t_b: ABOUT."""
+    doses = {round(HEAT * median, 6): "hot", round(COLD * median, 6): "cold"}
+    how = {"temperatures": [*doses], "n": SAMPLES, "max_new_tokens": probe.LONG}
+    drawn = probe.sampled(model, asked, seed=seed, **how)
+    pairs = zip(drawn["text"], answers(drawn), strict=True)
+    drawn = drawn.assign(
+        right=[stated(text, names) for text, names in pairs],
+        arm=drawn["temperature"].map(doses),
+        form=drawn["sample"] + 1,
+    )
+    return drawn.merge(asked[["fact_id", "relation"]], on="fact_id")[ABOUT]
+
+
+def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
+    """The answers to facts after each change of a model's weights: ABOUT, with the change's label as arm,
+    and way, dose, draw."""
+    parts = []
+    for way in ways:
+        other = in_format(damaged(model.name, way), model.prompt_format)
+        said = spine.greedy(other, asked, free=True)
+        changed = {"way": way.way, "dose": way.dose, "draw": way.seed}
+        parts.append(said.assign(model=model.name, arm=way.label, form=1, **changed))
+    return pd.concat(parts, ignore_index=True)[[*ABOUT, "way", "dose", "draw"]]
+
+
+def dated(n: int, seed: int = 0) -> Table:
+    """What is asked about n facts that held for a time: `schemas.Statements` at two years inside it and
+    one on each side, after the question of its own subject (`asked_of` 0) and of a wrong one (1)."""
+    every = facts.other_objects(facts.with_wording(facts.load_temporal_facts()), 0)
+    every = facts.other_subjects(every, 1, seed=seed)
+    sampled = dates.thinned(dates.sample_dates(every, seed=seed), n_correct=2, n_incorrect=1)
+    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
+    years = sampled[tested]
+    outside = set(years.loc[years["label"] == "incorrect", "fact_id"])
+    usable = every["fact_id"].isin(outside) & (every["other_subjects"].map(len) > 0)
+    table = facts.sample(every[usable].reset_index(drop=True), n, seed)
+    years = years[years["fact_id"].isin(table["fact_id"])]
+    return timing.statements(facts.of_all_subjects(table), years)
+
+
+def years(model: Model, statements: Table) -> Table:
+    """In what share of the pairs of a year inside and one outside the fact's time the fact is lost: its
+    object is no likelier inside. A row a fact of `dated` and arm: model, fact_id, relation, arm, lost."""
+    scores = timing.scored(model, statements)
+    parts = []
+    for asked_of, arm in enumerate(("own subject", "wrong subject")):
+        found = timed.matches(scores[scores["asked_of"] == asked_of])
+        parts.append(found[found["precision"] == "year"].assign(arm=arm))
+    rows = pd.concat(parts, ignore_index=True).dropna(subset="win_rate")
+    relations = rows["fact_id"].str.partition("/")[0]
+    return rows.assign(lost=1 - rows["win_rate"], relation=relations)[
+        ["model", "fact_id", "relation", "arm", "lost"]
+    ]

@@ -1,35 +1,47 @@
 """How a notebook of part 6 starts: study = together.Study(models=models, data=data, ...)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from factrobust import load_model, study
+from factrobust import study
 from factrobust.datasets.named import load_named
 from factrobust.decoding import probe
-from factrobust.decoding.metrics import mark_samples
-from factrobust.models import sentences
-from factrobust.models.damage import Damage, damaged
+from factrobust.draws import hash48
+from factrobust.models.damage import Damage
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
 from factrobust.tables import stacked
-from factrobust.time import metrics as timed
 from factrobust.together import metrics, shaken, spine
-from factrobust.wording import probe as paraphrased
+from factrobust.together.opened import in_format
 
-HOT = 0.9  # the share of samples from which on a fact holds in heat
+FAILURES = {
+    "other words": "other words",
+    "false": "a false sentence",
+    "hot": "heat",
+    "round 4": "4 bits",
+}
+BITS = (Damage("round", 8), Damage("round", 4))  # the placebo, and the change
+
+
+def _right(model: Model, asked: pd.DataFrame, whose: str, most: int | None = None) -> pd.DataFrame:
+    """The right answers of a model, the first `most`."""
+    said = spine.greedy(model, asked, probe.GRID)
+    return said[said["right"]].head(most or len(said)).assign(whose=whose)
 
 
 class Study(study.Study):
-    """Part 6: the facts of `data` that each of `models` knows in its own prompt, at most `n_known`,
-    shaken in every way there.
+    """Part 6: the same facts, in the same prompt, shaken in every way beside its placebo (`shaken`).
 
-    Of `n_questions` facts, and `n_dated` that held for a time, those that are known to most of the
-    models come first. Of the known, `n_prompts` are asked in every part's prompt and `n_damaged` after
-    changes of the weights; `sentence_encoder` tells how alike answers are. `seed` draws facts, contexts
-    and samples. Holds the facts asked, `marked` (the answers to them) and `known`.
+    The facts are the first `n_known` by lot of those of `data` (`n_questions` at most) that the first of
+    the `models` knows in the `prompt_format`. Each model is asked about those of them that it knows; the
+    `larger` ones about the first `n_larger`, and about `n_larger` that they know and the first does
+    not. Beside these `n_dated` facts that held for a time are scored. `seed` draws all.
+
+    Holds the `facts`, and `known`, the answers to the questions as they are: a row a model and fact,
+    with `whose`, the model by which the fact was chosen.
     """
 
     cluster = "relation"
@@ -38,13 +50,13 @@ class Study(study.Study):
         self,
         *,
         models: Sequence[study.ModelName],
+        larger: Sequence[study.ModelName] = (),
         data: str,
+        prompt_format: str,
         n_questions: int,
-        n_dated: int,
         n_known: int,
-        n_prompts: int | None = None,
-        n_damaged: int | None = None,
-        sentence_encoder: str,
+        n_larger: int | None = None,
+        n_dated: int | None = None,
         seed: int,
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
@@ -52,123 +64,121 @@ class Study(study.Study):
     ) -> None:
         own = {
             "data": data,
+            "prompt_format": prompt_format,
             "n_questions": n_questions,
-            "n_dated": n_dated,
             "n_known": n_known,
-            "n_prompts": n_prompts,
-            "n_damaged": n_damaged,
-            "sentence_encoder": sentence_encoder,
+            "n_larger": n_larger,
+            "n_dated": n_dated,
             "seed": seed,
             "n_boot": n_boot,
         }
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        parameters = own | {"larger": larger} | dict(other_parameters or {})
+        every = [*models, *larger]
+        super().__init__(models=every, parameters=parameters, records=records)
+        self.models = [in_format(model, prompt_format) for model in self.models]
         self.facts = load_named([data], limit=n_questions, seed=seed).table
-        if n_dated:
-            dated = spine.dated_facts(n_dated, seed)
-            self.facts = pd.concat([self.facts, dated], ignore_index=True)
-        self.marked = self.concat_over_models(
-            lambda model: spine.greedy(model, self.facts, probe.GRID)
-        )
-        self.known = metrics.most_shared(self.marked, n_known)
-        counts = self.known["model"].value_counts()
-        known = ", ".join(f"{counts.get(m.name, 0)} of {m.name}" for m in self.models)
-        self.print_counts(f"{len(self.facts)} facts (known and taken: {known})")
+        lots = self.facts["fact_id"].map(lambda name: hash48(seed, name))
+        by_lot = self.facts.iloc[lots.argsort()]
+        first = self.models[0]
+        said = spine.greedy(first, by_lot, probe.GRID)
+        chosen = said[said["right"]].head(n_known)
+        same = by_lot[by_lot["fact_id"].isin(chosen["fact_id"])]
+        unknown = by_lot[by_lot["fact_id"].isin(said.loc[~said["right"], "fact_id"])]
+        parts = [chosen.assign(whose=first.name)]
+        for model in self.models[1 : len(models)]:
+            parts.append(_right(model, same, first.name))
+        for model in self.models[len(models) :]:
+            parts.append(_right(model, same, first.name, n_larger))
+            parts.append(_right(model, unknown, model.name, n_larger))
+        self.known = pd.concat(parts, ignore_index=True)
+        counts = self.known.groupby(["model", "whose"], sort=False).size()
+        told = ", ".join(f"{model} {n} of {whose}'s" for (model, whose), n in counts.items())
+        self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:
         """The facts of `known` that are the model's own, as they are asked."""
         names = known.loc[known["model"] == model.name, "fact_id"]
         return self.facts[self.facts["fact_id"].isin(names)]
 
-    def _ask(self, ask: Callable[..., Any], known: pd.DataFrame, **how: Any) -> pd.DataFrame:
-        """What `ask` returns for each model and the facts of `known` that are its own."""
-
-        def of(model: Model) -> pd.DataFrame:
-            facts = self._of(model, known)
-            return ask(model, facts, **how) if len(facts) else pd.DataFrame()
-
-        return self.concat_over_models(of)
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The answers to the known facts in other words, without a changed word and behind sentences
+        (`shaken.answered`)."""
+        seed = self.parameter("seed")
+        return self.concat_over_models(
+            lambda model: shaken.answered(model, self._of(model, self.known), self.facts, seed)
+        )
 
     @cached_property
-    def changed(self) -> pd.DataFrame:
-        """The answers to the known facts in other wordings and behind contexts (`shaken.ask`)."""
-
-        def ask(model: Model, facts: pd.DataFrame) -> pd.DataFrame:
-            return shaken.ask(model, spine.changed(facts, self.facts, self.parameter("seed")))
-
-        return self._ask(ask, self.known)
-
-    @property
-    def answers(self) -> pd.DataFrame:
-        """All answers in the models' own prompts: `marked`, as way "question", and `changed`."""
-        return pd.concat([self.marked.assign(way="question"), self.changed], ignore_index=True)
+    def medians(self) -> pd.Series:
+        """Each model's median t_b over the facts known that were chosen by the first model."""
+        same = self.known[self.known["whose"] == self.models[0].name]
+        return same.groupby("model")["t_b"].median()
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Marked samples of the known facts, as many and as hot as part 3 draws them for Cert."""
-        drawn = self._ask(
-            probe.sampled,
-            self.known,
-            seed=self.parameter("seed"),
-            temperatures=[paraphrased.TEMPERATURE],
-            n=paraphrased.SAMPLES,
+        """Samples of the known facts, hot and cold (`shaken.sampled`)."""
+        seed = self.parameter("seed")
+        return self.concat_over_models(
+            lambda model: shaken.sampled(
+                model, self._of(model, self.known), self.medians[model.name], seed
+            )
         )
-        return mark_samples(drawn)
 
-    @cached_property
-    def prompts(self) -> pd.DataFrame:
-        """`n_prompts` of the known facts in the prompt of each part (`shaken.in_prompts`)."""
-        few = metrics.most_shared(self.known, self.parameter("n_prompts"))
-        return self._ask(shaken.in_prompts, few)
+    def rounded(self, ways: Sequence[Damage], known: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The answers to facts `known` (default: all) after each change of the weights
+        (`shaken.rounded`)."""
+        taken = self.known if known is None else known
+        return self.concat_over_models(
+            lambda model: shaken.rounded(model, self._of(model, taken), ways)
+        )
 
     @cached_property
     def years(self) -> pd.DataFrame:
-        """`time.metrics.matches` of the known dated facts under years, at the year, if there are any."""
-        known = self.known[self.known["domain"] == "dated"]
-        scores = self._ask(spine.years, known, seed=self.parameter("seed"))
-        if scores.empty:
-            return pd.DataFrame(columns=["model", "fact_id", "win_rate"])
-        table = timed.matches(scores)
-        return table[table["precision"] == "year"]
+        """The dated facts lost to a year (`shaken.years`)."""
+        statements = shaken.dated(self.parameter("n_dated"), self.parameter("seed"))
+        return self.concat_over_models(lambda model: shaken.years(model, statements))
 
     @cached_property
-    def measures(self) -> pd.DataFrame:
-        """`metrics.measures`: a row a model and known fact."""
-        encoder = sentences.Encoder(self.parameter("sentence_encoder"), self.records)
-        self.others = [*self.others, encoder]
-        return metrics.measures(self.known, self.changed, self.samples, encoder.similarity)
+    def lost(self) -> pd.DataFrame:
+        """The share of its forms in which each known fact is lost: a row a model, fact and arm, with
+        relation and `whose`."""
+        rows = pd.concat([self.shaken, self.rounded(BITS)], ignore_index=True)
+        return metrics.lost(rows).merge(self.known[[*metrics.KEY, "whose"]], on=metrics.KEY)
 
-    def after(
-        self, ways: Sequence[Damage], taught: Mapping[str, Sequence[str]] | None = None
-    ) -> pd.DataFrame:
-        """Whether `n_damaged` known facts are right after each change of the weights: model, fact_id,
-        relation, text, right, way, dose, draw. `taught` names what a model became by being taught
-        something else, in several draws."""
-        few, parts = metrics.most_shared(self.known, self.parameter("n_damaged")), []
-        for model in self.models:
-            facts, names = self._of(model, few), (taught or {}).get(model.name, [])
-            others = {way: damaged(model.name, way) for way in ways}
-            others |= {
-                Damage("taught", 1, draw): load_model(name, records=self.records)
-                for draw, name in enumerate(names)
-            }
-            for (way, dose, draw), other in others.items():
-                said = spine.greedy(other, facts)[["fact_id", "relation", "text", "right"]]
-                parts.append(said.assign(model=model.name, way=way, dose=dose, draw=draw))
-        return pd.concat(parts, ignore_index=True)
+    @cached_property
+    def ways(self) -> pd.DataFrame:
+        """What each way loses, its placebo loses, and their difference, paired by fact: a row a model,
+        whose, way and `what`, with mean, low, high, n and relations. The dated facts stand with those
+        chosen by the first model."""
+        dated = self.years.assign(whose=self.models[0].name)
+        rows = metrics.beside_placebos(pd.concat([self.lost, dated], ignore_index=True))
+        by = ["model", "whose", "way"]
+        shares = self.means(rows, [*by, "side"], "lost")
+        apart = self.paired(rows, by, "lost", "side", ("placebo", "change"))
+        parts = {
+            "lost": shares[shares["side"] == "change"].drop(columns="side"),
+            "under its placebo": shares[shares["side"] == "placebo"].drop(columns="side"),
+            "difference": apart.drop(columns=["placebo", "change"]),
+        }
+        return stacked(parts, "what")
 
-    def failures(self, weights: Sequence[Damage]) -> pd.DataFrame:
-        """Which facts hold in each way of failing, beside their measures, a row a model, fact and
-        `failure`: in all other wordings (words), behind a false context (context), in HOT of the samples
-        (heat), after all changes of the `weights`, and in every part's prompt (prompt), if `n_prompts`
-        are asked there."""
-        table = self.measures.set_index(metrics.KEY)
-        holds = {"words": table["wordings"] == 1, "heat": table["heat"] >= HOT}
-        holds["context"] = table["false"].dropna() == 1
-        holds["weights"] = self.after(weights).groupby(metrics.KEY)["right"].all()
-        if self.parameters.get("n_prompts"):
-            holds["prompt"] = self.prompts.groupby(metrics.KEY)["right"].all()
-        long = stacked(
-            {way: x.rename("holds").reset_index() for way, x in holds.items()}, "failure"
-        )
-        return long.astype({"holds": float}).merge(self.measures, on=metrics.KEY)
+    @cached_property
+    def shaken(self) -> pd.DataFrame:
+        """All answers to the known facts, but for changed weights: a row a model, fact, arm and form."""
+        return pd.concat([self.answers, self.samples], ignore_index=True)
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """Which known facts hold in a way of failing, beside their measures (`metrics.measures`): a row a
+        model, fact and `failure`. A fact holds in other words and behind a false sentence if all answers
+        are right, in heat if at most one is wrong, at 4 bits if that answer is right."""
+        wide = self.lost.pivot(index=metrics.KEY, columns="arm", values="lost")
+        allowed = {"other words": 0, "false": 0, "hot": 1 / shaken.SAMPLES, "round 4": 0}
+        measured = metrics.measures(self.known, self.shaken)
+        parts = {}
+        for arm, most in allowed.items():
+            seen = wide[arm].dropna()
+            holds = (seen <= most).astype(float).rename("holds").reset_index()
+            parts[FAILURES[arm]] = holds.merge(measured, on=metrics.KEY)
+        return stacked(parts, "failure")

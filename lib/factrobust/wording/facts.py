@@ -1,4 +1,5 @@
-"""Questions that ask for the same thing in other words: paraphrases of facts, and groups of your own."""
+"""Questions that ask for the same thing in other words: paraphrases of facts, and groups of your
+own."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +21,10 @@ QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
     group_id=tables.filled("give the questions that belong together one name"),
     question=tables.filled("write the question, or delete the line"),
-    answers=pa.Check.str_contains("[^| ]", error="is no answer; write accepted ones, joined by |"),
+    answers=pa.Check.str_contains(
+        "[^| ]",
+        error="is no answer; write accepted ones, joined by |",
+    ),
     question_id=None,
     prefix=None,
     relation=tables.filled("name a category, or drop the column"),
@@ -38,22 +42,28 @@ def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Lo
     """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), `grouped`. The prefix
     is the fact's, and a question of its own is kept. Popularity is NaN, unless the facts have a
     log_popularity (the frequency of a name of several words, `facts.csv`'s, is a guess)."""
-    known = "log_popularity" in facts
+    # 1. The facts' own questions.
     originals = facts if "question" in facts else fact_tables.questions(facts)
+    if "log_popularity" not in facts:
+        originals = originals.assign(popularity=np.nan, log_popularity=np.nan)
     originals = originals.assign(
-        popularity=originals["popularity"] if known else np.nan,
-        log_popularity=originals["log_popularity"] if known else np.nan,
         group_id=originals["fact_id"],
         variant=0,
-        answers=pd.Series(fact_tables.answers(originals), index=originals.index, dtype=object),
-    )[["subject", *COLUMNS[1:]]]
+        answers=pd.Series(
+            fact_tables.answers(originals),
+            index=originals.index,
+            dtype=object,
+        ),
+    )
+    originals = originals[["subject", *COLUMNS[1:]]]
+    # 2. The same in other words.
     wordings = load_paraphrases(templates)
     wordings = wordings.assign(variant=wordings.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(wordings, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
-    twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
-    texts = np.where(twice, rows["paraphrase"].str.removesuffix("."), rows["paraphrase"])
-    rows["question"] = [*map(fact_tables.worded, texts, rows["subject"])]
+    ends_twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
+    texts = rows["paraphrase"].mask(ends_twice, rows["paraphrase"].str.removesuffix("."))
+    rows["question"] = list(map(fact_tables.worded, texts, rows["subject"]))
     return grouped(pd.concat([originals, rows], ignore_index=True))
 
 
@@ -72,22 +82,42 @@ def load_questions(path: str | Path | None = None) -> tables.Loaded:
     frame = tables.read_checked(path, QUESTIONS_SCHEMA)
     frame["variant"] = frame.groupby("group_id").cumcount()
     names = _names(frame)
-    frame = tables.complete_table(frame, QUESTIONS_SCHEMA, question_id=names, relation="own")
+    frame = tables.complete_table(
+        frame,
+        QUESTIONS_SCHEMA,
+        question_id=names,
+        relation="own",
+    )
     check_agreement(frame, ["answers", "relation", "popularity"], path)
     tables.check_unique(frame, ["question_id"], path)
-    parts = [filter(None, map(str.strip, cell.split("|"))) for cell in frame["answers"]]
-    frame["answers"] = [list(dict.fromkeys(answers)) for answers in parts]
+    frame["answers"] = frame["answers"].map(_accepted)
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["log_popularity"] = fact_tables.log_or_nan(frame["popularity"])
     return grouped(frame)
 
 
-def check_agreement(frame: pd.DataFrame, columns: Sequence[str], path: str | Path) -> None:
-    """Raise FactsError for the first row that differs from its group's first in one of the columns."""
+def _accepted(cell: str) -> list[str]:
+    """The answers of a cell, each once."""
+    answers = map(str.strip, cell.split("|"))
+    return list(dict.fromkeys(filter(None, answers)))
+
+
+def check_agreement(
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    path: str | Path,
+) -> None:
+    """Raise FactsError for the first row that differs from its group's first in one of the
+    columns."""
     for name in columns:
         differs = frame[name] != frame.groupby("group_id")[name].transform("first")
         what = f"the {name} {{{name}!r}} differs from that of the first question of {{group_id!r}}"
-        tables.refuse(frame, differs, path, f"{what}; make them equal, or split the group")
+        tables.refuse(
+            frame,
+            differs,
+            path,
+            f"{what}; make them equal, or split the group",
+        )
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:
@@ -100,17 +130,23 @@ def grouped(frame: pd.DataFrame) -> tables.Loaded:
     no_popularity (groups). Raises FactsError for a group of one question."""
     place = frame.groupby("group_id", sort=False).ngroup()
     frame = frame.assign(place=place).sort_values(["place", "variant"])
-    frame = frame if "question_id" in frame else frame.assign(question_id=_names(frame))
-    again = frame.duplicated(["group_id", "question"])
-    table = frame.loc[~again, list(COLUMNS)].reset_index(drop=True)
+    if "question_id" not in frame:
+        frame["question_id"] = _names(frame)
+    is_repeated = frame.duplicated(["group_id", "question"])
+    table = frame.loc[~is_repeated, list(COLUMNS)].reset_index(drop=True)
     sizes = table.groupby("group_id", sort=False).size()
-    if (single := sizes[sizes == 1].index).size:
+    single = sizes[sizes == 1].index
+    if single.size:
         raise tables.FactsError(
-            f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: give "
-            "each a paraphrase in other words, or leave them out."
+            f"{single.size} of {sizes.size} groups have one question only, {single[0]!r} first: "
+            "give each a paraphrase in other words, or leave them out."
         )
-    unknown = int(table.loc[table["log_popularity"].isna(), "group_id"].nunique())
-    return tables.Loaded(table, {"repeated_questions": int(again.sum()), "no_popularity": unknown})
+    is_unknown = table["log_popularity"].isna()
+    counts = {
+        "repeated_questions": int(is_repeated.sum()),
+        "no_popularity": int(table.loc[is_unknown, "group_id"].nunique()),
+    }
+    return tables.Loaded(table, counts)
 
 
 def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
@@ -125,7 +161,13 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
-    table = pd.DataFrame({"questions": by.size(), "alternatives": by.max() - 1, "total": by.sum()})
+    table = pd.DataFrame(
+        {
+            "questions": by.size(),
+            "alternatives": by.max() - 1,
+            "total": by.sum(),
+        }
+    )
     table.loc["all"] = table.sum().drop("alternatives")
     return table.astype("Int64")
 
@@ -139,30 +181,49 @@ def quality_pairs(questions: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     shares a subject; where there is none, any other asks "nonsense". Draws go by names.
     """
     originals = questions[questions["variant"] == 0]
-    first = originals.set_index("group_id")["question"]
     paraphrases = questions[questions["variant"] > 0].assign(pair="paraphrase")
-    order = originals.assign(at=[hash48(seed, name) for name in originals["group_id"]])
-    order = order.sort_values(["relation", "at"])
-    following = order.groupby("relation")["question"].transform(lambda q: np.roll(q, 1))
-    others = order.assign(pair="other subject", question=following)
-    others = others[others["question"] != order["question"]]  # a relation's only group
-
-    facts = fact_tables.load_facts(relations=load_paraphrases()["relation"])
-    relations, wording = facts["relation"].unique(), fact_tables.load_relations()["question"]
-    both = facts.merge(facts, on="subject").query("relation_x != relation_y")
-    kin = both.groupby("relation_x")["relation_y"].unique()
-    subjects = facts.set_index("fact_id")["subject"]
-    known = originals[originals["group_id"].isin(subjects.index)]
-    drawn = [
-        min({*kin.get(relation, relations)} - {relation}, key=partial(hash48, seed, name))
-        for name, relation in zip(known["group_id"], known["relation"], strict=True)
-    ]
-    elsewhere = [*map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])]
-    pair = np.where(known["relation"].isin(kin.index), "other relation", "nonsense")
-    unlike = known.assign(pair=pair, question=elsewhere)
-    pairs = pd.concat([paraphrases, unlike, others], ignore_index=True)
+    pairs = pd.concat(
+        [paraphrases, _unlike(originals, seed), _of_other_subjects(originals, seed)],
+        ignore_index=True,
+    )
+    first = originals.set_index("group_id")["question"]
     pairs["original"] = pairs["group_id"].map(first)
     return pairs[["group_id", "relation", "pair", "original", "question"]]
+
+
+def _of_other_subjects(originals: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Each original with the question about the next subject of its relation, in a drawn circle."""
+    lots = [hash48(seed, name) for name in originals["group_id"]]
+    order = originals.assign(at=lots).sort_values(["relation", "at"])
+    relations = order.groupby("relation")["question"]
+    others = order.assign(
+        pair="other subject",
+        question=relations.transform(lambda questions: np.roll(questions, 1)),
+    )
+    return others[others["question"] != order["question"]]  # not a relation's only group
+
+
+def _unlike(originals: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Each original of an embedded fact with a question about its subject in another relation."""
+    facts = fact_tables.load_facts(relations=load_paraphrases()["relation"])
+    relations = facts["relation"].unique()
+    wording = fact_tables.load_relations()["question"]
+    # 1. The relations that share a subject with each.
+    both = facts.merge(facts, on="subject").query("relation_x != relation_y")
+    kin = both.groupby("relation_x")["relation_y"].unique()
+    # 2. One of them by lot, or any other.
+    subjects = facts.set_index("fact_id")["subject"]
+    known = originals[originals["group_id"].isin(subjects.index)]
+    drawn = []
+    for name, relation in zip(known["group_id"], known["relation"], strict=True):
+        others = {*kin.get(relation, relations)} - {relation}
+        drawn.append(min(others, key=partial(hash48, seed, name)))
+    elsewhere = map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])
+    has_kin = known["relation"].isin(kin.index)
+    return known.assign(
+        pair=np.where(has_kin, "other relation", "nonsense"),
+        question=list(elsewhere),
+    )
 
 
 def load_named_questions(name: str = named.EMBEDDED) -> tables.Loaded:
@@ -201,28 +262,45 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     no_popularity (groups).
     """
     (path,) = files
+    # 1. The file's rows.
     rows = official.read_rows(path, _POPQA_TP)
     tables.check_unique(rows, ["prop", "id", "template_id"], path)
     rows["relation"] = rows["prop"].str.replace(" ", "_")
     rows["group_id"] = rows["relation"] + "/" + rows["id"]
     rows["variant"] = rows["template_id"].astype(int)
     check_agreement(rows, ["possible_answers"], path)
-    beside = [file for name in official.POPQA_FILES if (file := path.with_name(name)).is_file()]
-    facts = pd.DataFrame({"prefix": ""}, index=rows["group_id"].unique())
-    if beside or "@" in source.partition(",")[0]:  # of the hub
-        facts = official.load_official("popqa", *beside[:1]).table.set_index("fact_id")
-    facts = facts.reindex(columns=["prefix", "popularity", "log_popularity"])
-    known = rows["group_id"].isin(facts.index)
-    if not known.any():
+    # 2. What PopQA knows of them.
+    facts = _popqa_beside(path, source, rows["group_id"])
+    is_known = rows["group_id"].isin(facts.index)
+    if not is_known.any():
         such = f"such as {facts.index[0]!r}"
         raise tables.FactsError(f"{path} has none of the facts of PopQA, {such}.")
-    counts = {"not_in_facts": int(rows.loc[~known, "group_id"].nunique())}
-    rows = rows[known].join(facts, on="group_id")
+    not_in_facts = int(rows.loc[~is_known, "group_id"].nunique())
+    rows = rows[is_known].join(facts, on="group_id")
+    # 3. Letters mended.
     rows["question"] = rows["paraphrase"].map(_mended)
-    counts["garbled_questions"] = int((rows["question"] != rows["paraphrase"]).sum())
-    rows["answers"] = [[*map(_mended, official.texts_of(x))] for x in rows["possible_answers"]]
+    is_garbled = rows["question"] != rows["paraphrase"]
+    rows["answers"] = [
+        [_mended(text) for text in official.texts_of(cell)] for cell in rows["possible_answers"]
+    ]
     loaded = grouped(rows)
+    counts = {
+        "not_in_facts": not_in_facts,
+        "garbled_questions": int(is_garbled.sum()),
+    }
     return loaded._replace(counts=counts | loaded.counts)
+
+
+def _popqa_beside(path: Path, source: str, groups: pd.Series) -> pd.DataFrame:
+    """prefix, popularity and log_popularity by group_id: PopQA's, or empty ones."""
+    beside = [path.with_name(name) for name in official.POPQA_FILES]
+    beside = [file for file in beside if file.is_file()]
+    of_hub = "@" in source.partition(",")[0]
+    if beside or of_hub:
+        facts = official.load_official("popqa", *beside[:1]).table.set_index("fact_id")
+    else:
+        facts = pd.DataFrame({"prefix": ""}, index=groups.unique())
+    return facts.reindex(columns=["prefix", "popularity", "log_popularity"])
 
 
 def _mended(text: str) -> str:

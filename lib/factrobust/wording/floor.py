@@ -1,8 +1,8 @@
 """The placebo of part 3: versions of a question in which no word changes.
 
-A paraphrase changes words, and with them case, marks and length. How much of what it does would a change
-of typography do? So each question is also asked in UNWORDED versions, and whatever is said of paraphrases
-is said of these, too.
+A paraphrase changes words, and with them case, marks and length. How much of what it does would a
+change of typography do? So each question is also asked in UNWORDED versions, and whatever is said
+of paraphrases is said of these, too.
 """
 
 from collections.abc import Callable
@@ -70,9 +70,9 @@ def with_kind(marked: pd.DataFrame) -> pd.DataFrame:
 
 
 def flips(marked: pd.DataFrame) -> pd.DataFrame:
-    """Each answer to another version beside the one to the original: a row an answer of `with_kind` that
-    is none to an original. Adds `was`, whether the original is answered rightly, and `flipped`, whether
-    this answer is right where that one is wrong, or wrong where it is right."""
+    """Each answer to another version beside the one to the original: a row an answer of `with_kind`
+    that is none to an original. Adds `was`, whether the original is answered rightly, and
+    `flipped`, whether this answer is right where that one is wrong, or wrong where it is right."""
     key = ["model", "prompt_format", "group_id"]
     originals = marked.loc[marked["kind"] == ORIGINAL, [*key, "correct"]]
     others = marked[marked["kind"] != ORIGINAL]
@@ -80,33 +80,42 @@ def flips(marked: pd.DataFrame) -> pd.DataFrame:
     return table.assign(flipped=table["correct"] != table["was"])
 
 
-def worst_to_best(marked: pd.DataFrame, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
+def worst_to_best(
+    marked: pd.DataFrame,
+    *,
+    splits: int = SPLITS,
+    seed: int = 0,
+) -> pd.DataFrame:
     """How many more facts the best wording of a relation gets right than the worst: a row a model,
     prompt_format and relation, with `gap`, in [-1, 1], and n facts.
 
-    The best and the worst of some wordings lie apart by chance alone. So both are chosen on one half of
-    the relation's facts and measured on the other one, and the mean is over `splits` random halvings: for
-    wordings that are equally good it is 0 on average. Facts that lack a wording, and relations of fewer
-    than four facts, are left out.
+    The best and the worst of some wordings lie apart by chance alone. So both are chosen on one
+    half of the relation's facts and measured on the other one, and the mean is over `splits` random
+    halvings: for wordings that are equally good it is 0 on average. Facts that lack a wording, and
+    relations of fewer than four facts, are left out.
     """
     generator = np.random.default_rng(seed)
     rows = []
     for key, part in marked.groupby(["model", "prompt_format", "relation"], sort=False):
-        wide = part.pivot(index="group_id", columns="variant", values="correct").dropna()
-        right = wide.to_numpy(dtype=float)
+        wide = part.pivot(index="group_id", columns="variant", values="correct")
+        right = wide.dropna().to_numpy(dtype=float)
         if len(right) < 4:
             continue
         gaps = [_gap(right, generator.permutation(len(right))) for _ in range(splits)]
         rows.append((*key, float(np.mean(gaps)), len(right)))
-    return pd.DataFrame(rows, columns=["model", "prompt_format", "relation", "gap", "n"])
+    return pd.DataFrame(
+        rows,
+        columns=["model", "prompt_format", "relation", "gap", "n"],
+    )
 
 
 def _gap(right: Array, order: np.ndarray) -> float:
-    """The best wording less the worst, of a table [fact, wording]: chosen on the first half of an order
-    of the facts and measured on the second, and the other way round."""
+    """The best wording less the worst, of a table [fact, wording]: chosen on the first half of an
+    order of the facts and measured on the second, and the other way round."""
     half = len(order) // 2
-    halves = right[order[:half]].mean(0), right[order[half:]].mean(0)
+    first = right[order[:half]].mean(0)
+    second = right[order[half:]].mean(0)
     gaps = []
-    for chosen, measured in (halves, halves[::-1]):
+    for chosen, measured in ((first, second), (second, first)):
         gaps.append(measured[chosen.argmax()] - measured[chosen.argmin()])
     return float(np.mean(gaps))

@@ -1,7 +1,8 @@
 """Predict questions that were not fitted on, and say how good predictions are.
 
-Rows are questions, of a table such as `Study.predictors`; regressions are those of `wording.regression`. Fits
-are taken as given: intervals resample questions, or whole relations, each with all its repeats.
+Rows are questions, of a table such as `Study.predictors`; regressions are those of
+`wording.regression`. Fits are taken as given: intervals resample questions, or whole relations,
+each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +15,26 @@ from numpy.typing import NDArray
 from factrobust import draws, statistics
 from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
-from factrobust.wording.regression import COLUMNS, FULL, evidence, fit, mixed, predict, undefined
+from factrobust.wording.regression import (
+    COLUMNS,
+    FULL,
+    evidence,
+    fit,
+    mixed,
+    predict,
+    undefined,
+)
 
 Sums = tuple[Array, Array]  # above and below a fraction
 RELATION = "relation alone"
-# What may foretell a right answer, from the cheapest on: the relation is known without asking, the sum is of
-# one answer, bare SCons needs all wordings, and Cert ten samples more.
+# What may foretell a right answer, from the cheapest on: the relation is known without asking, the
+# sum is of one answer, bare SCons needs all wordings, and Cert ten samples more.
 SUM = "relation + sum"
 SUM_AND_BARE = "relation + sum + bare SCons"
-CHEAP = {SUM: ("QCat", "logprob_sum"), SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare")}
+CHEAP = {
+    SUM: ("QCat", "logprob_sum"),
+    SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare"),
+}
 WITH_SAMPLES = {
     "relation + sum + bare SCons + Cert": ("QCat", "logprob_sum", "scons_bare", "cert"),
     "the paper's model": ("QCat", "SCons", "Cert"),
@@ -34,9 +46,10 @@ def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64
     """Fold 0 ... k - 1 of each row, [row], stratified by relation and outcome. Rows of a stratum
     are ordered by a hash of seed and group_id and dealt out in turn: the folds' sizes, and their
     shares of a stratum, differ by at most 1."""
-    drawn = [draws.hash48(seed, name) for name in groups["group_id"]]
-    strata = [pd.factorize(groups[name], sort=True)[0] for name in ("correct", "relation")]
-    order = np.lexsort([np.array(drawn), *strata])
+    lots = [draws.hash48(seed, name) for name in groups["group_id"]]
+    outcome, _ = pd.factorize(groups["correct"], sort=True)
+    relation, _ = pd.factorize(groups["relation"], sort=True)
+    order = np.lexsort([lots, outcome, relation])
     fold = np.empty(len(groups), dtype=np.int64)
     fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
     return fold
@@ -51,30 +64,58 @@ def cross_validate(
     seed: int = 0,
     interactions: bool = True,
 ) -> pd.DataFrame:
-    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits. QCat by
-    itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the share of right answers in the training rows. The
-    probability is NaN where nothing can be fitted or the category is new; `fit` says why."""
-    asked, tables = ["model", "group_id", "relation", "correct"], []
-    groups = groups[[*dict.fromkeys([*asked, *(COLUMNS.get(p, p) for p in predictors)])]]
+    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
+
+    QCat by itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the
+    share of right answers in the training rows. The probability is NaN where nothing can be fitted
+    or the category is new; `fit` says why.
+    """
+    asked = ["model", "group_id", "relation", "correct"]
+    used = [COLUMNS.get(predictor, predictor) for predictor in predictors]
+    groups = groups[list(dict.fromkeys([*asked, *used]))]
+    tables = []
     for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
         fold = folds(part, k, f"{seed}/{repeat}")
         for j in range(k):
-            test = _predicted(part[fold != j], part[fold == j], predictors, interactions)
-            tables.append(test.assign(repeat=repeat, fold=j))
-    columns = ["model", "repeat", "fold", *asked[1:], "probability", "evidence", "prior", "fit"]
+            train = part[fold != j]
+            test = part[fold == j]
+            predicted = _predicted(train, test, predictors, interactions)
+            tables.append(predicted.assign(repeat=repeat, fold=j))
+    columns = [
+        "model",
+        "repeat",
+        "fold",
+        "group_id",
+        "relation",
+        "correct",
+        "probability",
+        "evidence",
+        "prior",
+        "fit",
+    ]
     return pd.concat(tables, ignore_index=True)[columns]
 
 
 def ladder(
-    groups: pd.DataFrame, sets: Mapping[str, Sequence[str]], *, repeats: int = 3, seed: int = 0
+    groups: pd.DataFrame,
+    sets: Mapping[str, Sequence[str]],
+    *,
+    repeats: int = 3,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right answers),
-    RELATION, and each of `sets` (name: predictors), those of the paper's names with interactions."""
-    every = {"majority": (), RELATION: ("QCat",)} | {name: tuple(p) for name, p in sets.items()}
-    tables = {
-        name: cross_validate(groups, p, repeats=repeats, seed=seed, interactions=set(p) <= {*FULL})
-        for name, p in every.items()
-    }
+    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right
+    answers), RELATION, and each of `sets` (name: predictors), those of the paper's names with
+    interactions."""
+    every = {"majority": (), RELATION: ("QCat",), **sets}
+    tables = {}
+    for name, predictors in every.items():
+        tables[name] = cross_validate(
+            groups,
+            predictors,
+            repeats=repeats,
+            seed=seed,
+            interactions=set(predictors) <= set(FULL),
+        )
     return stacked(tables, "predictor")
 
 
@@ -87,15 +128,23 @@ def judged(
     seed: int = 0,
     n_boot: int = 2000,
 ) -> pd.DataFrame:
-    """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor and
-    measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong answer of one
-    relation), as `compared` has it. Only relations with right and wrong answers count (`mixed`)."""
-    rows = ladder(mixed(groups.dropna(subset=["logprob_sum"])), sets, repeats=repeats, seed=seed)
+    """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor
+    and measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong
+    answer of one relation), as `compared` has it. Only relations with right and wrong answers count
+    (`mixed`)."""
+    answered = groups.dropna(subset=["logprob_sum"])
+    rows = ladder(mixed(answered), sets, repeats=repeats, seed=seed)
     rows = rows[rows["predictor"] != "majority"]
-    brier = compared(rows, reference=reference, n_boot=n_boot).query("measure == 'brier'")
-    by_evidence = rows.drop(columns="fold")
-    auc = compared(by_evidence, value="evidence", reference=reference, n_boot=n_boot)
-    return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
+    by_probability = compared(rows, reference=reference, n_boot=n_boot)
+    by_evidence = compared(
+        rows.drop(columns="fold"),
+        value="evidence",
+        reference=reference,
+        n_boot=n_boot,
+    )
+    brier = by_probability[by_probability["measure"] == "brier"]
+    auc = by_evidence[by_evidence["measure"] == "auc_within"]
+    return pd.concat([brier, auc], ignore_index=True)
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -107,14 +156,26 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
 
 
 def _predicted(
-    train: pd.DataFrame, test: pd.DataFrame, predictors: Sequence[str], interactions: bool = True
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    predictors: Sequence[str],
+    interactions: bool = True,
 ) -> pd.DataFrame:
-    """The test rows with probability (or NaN), prior (share of right training answers) and `fit`."""
+    """The test rows with probability (or NaN), prior (share of right training answers) and
+    `fit`."""
     table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
     if tuple(predictors) == ("QCat",):
-        return table.assign(probability=relation_share(train, test), evidence=0.0, fit="shares")
+        return table.assign(
+            probability=relation_share(train, test),
+            evidence=0.0,
+            fit="shares",
+        )
     if (reason := undefined(train)) is not None:
-        return table.assign(probability=np.nan, evidence=np.nan, fit=f"none: {reason}")
+        return table.assign(
+            probability=np.nan,
+            evidence=np.nan,
+            fit=f"none: {reason}",
+        )
     # slopes are in units of all rows, in which the predictors of all folds can be compared
     fitted = fit(train, predictors, interactions=interactions)
     table = table.assign(probability=predict(fitted, test), fit=fitted.method)
@@ -146,45 +207,84 @@ def compared(
     if not isinstance(value, str):
         keys = [*by, "group_id", "relation", "correct"]
         named = table[keys].assign(**{name: table[column] for name, column in value.items()})
-        table, value = named.melt(keys, list(value), "predictor", value_name="score"), "score"
+        table = named.melt(keys, list(value), "predictor", value_name="score")
+        value = "score"
     rows: list[tuple] = []
     for key, part in table.groupby(list(by), sort=False):
-        lacking = part.loc[~np.isfinite(part[value].astype(float)), "group_id"]
+        is_lacking = ~np.isfinite(part[value].astype(float))
+        lacking = part.loc[is_lacking, "group_id"]
         known = part[~part["group_id"].isin(lacking)]
-        counts = known["group_id"].nunique(), known["relation"].nunique(), lacking.nunique()
+        counts = (
+            known["group_id"].nunique(),
+            known["relation"].nunique(),
+            lacking.nunique(),
+        )
         sums = {name: _sums(part, value) for name, part in known.groupby("predictor", sort=False)}
         for name, measures in sums.items():
             for measure, found in measures.items():
-                mean, apart = _of_relations([found], n_boot), statistics.NOTHING
+                mean = _of_relations([found], n_boot)
+                difference = statistics.NOTHING
                 if reference in sums:
-                    apart = _of_relations([found, sums[reference][measure]], n_boot)
-                rows.append((*key, name, measure, *mean[:3], *apart[:3], *counts))
-    names = [*by, "predictor", "measure", "mean", "low", "high", "difference", "difference_low"]
-    return pd.DataFrame(rows, columns=[*names, "difference_high", "n", "relations", "n_missing"])
+                    difference = _of_relations([found, sums[reference][measure]], n_boot)
+                rows.append((*key, name, measure, *mean[:3], *difference[:3], *counts))
+    columns = [
+        *by,
+        "predictor",
+        "measure",
+        "mean",
+        "low",
+        "high",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "n",
+        "relations",
+        "n_missing",
+    ]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
     """Of each measure of `compared`, the sums above and below its fraction: [relation], or of pairs
     [relation of the right answer, of the wrong one]."""
     relation, names = pd.factorize(rows["relation"], sort=True)
-    x, y, n = rows[value].to_numpy(dtype=float), rows["correct"].to_numpy(dtype=float), len(names)
-    folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
-    level = np.unique(np.round(x, 12), return_inverse=True)[1]
-    above, below = np.zeros((2, n, n))
-    for at in folds.groupby(["repeat", "fold"]).indices.values():
-        right, wrong = np.zeros((2, level.max() + 1, n))
-        np.add.at(right, (level[at], relation[at]), y[at])
-        np.add.at(wrong, (level[at], relation[at]), 1 - y[at])
-        above += right.T @ (np.cumsum(wrong, axis=0) - wrong / 2)  # exact: multiples of 1/2
-        below += np.outer(right.sum(axis=0), wrong.sum(axis=0))
-    pairs: dict[str, Sums] = {"auc": (above, below)}
-    pairs["auc_within"] = (np.diag(above), np.diag(below))
+    score = rows[value].to_numpy(dtype=float)
+    correct = rows["correct"].to_numpy(dtype=float)
+    above, below = _pairs(rows, score, correct, relation, len(names))
+    pairs: dict[str, Sums] = {
+        "auc": (above, below),
+        "auc_within": (np.diag(above), np.diag(below)),
+    }
     if value != "probability":
         return pairs
-    hit = np.where(x == 0.5, 0.5, (x > 0.5) == y)
-    of_each = (x**0, hit, (x - y) ** 2)
-    each, hits, squares = (np.bincount(relation, z).astype(float) for z in of_each)
+    hit = np.where(score == 0.5, 0.5, (score > 0.5) == correct)
+    each = np.bincount(relation).astype(float)
+    hits = np.bincount(relation, hit)
+    squares = np.bincount(relation, (score - correct) ** 2)
     return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
+
+
+def _pairs(
+    rows: pd.DataFrame,
+    score: Array,
+    correct: Array,
+    relation: NDArray,
+    n: int,
+) -> Sums:
+    """The pairs of a right and a wrong answer that the right one wins, and all, of one fold and
+    repeat each: [relation of the right answer, of the wrong one]."""
+    folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
+    _, level = np.unique(np.round(score, 12), return_inverse=True)
+    above = np.zeros((n, n))
+    below = np.zeros((n, n))
+    for at in folds.groupby(["repeat", "fold"]).indices.values():
+        right, wrong = np.zeros((2, level.max() + 1, n))
+        np.add.at(right, (level[at], relation[at]), correct[at])
+        np.add.at(wrong, (level[at], relation[at]), 1 - correct[at])
+        lower = np.cumsum(wrong, axis=0) - wrong / 2
+        above += right.T @ lower  # exact: multiples of 1/2
+        below += np.outer(right.sum(axis=0), wrong.sum(axis=0))
+    return above, below
 
 
 def _fraction(weights: Array, above: Array, below: Array) -> Array:
@@ -192,12 +292,16 @@ def _fraction(weights: Array, above: Array, below: Array) -> Array:
     0. A relation drawn twice is two relations, and its answers make no pairs with their copies."""
     if above.ndim == 1:
         return ratio_of_sums(weights, above, below)
-    across = 1 - np.eye(len(above))
-    over, under = (
-        np.sum(weights @ (z * across) * weights + weights * np.diag(z), axis=1)  # exact, too
-        for z in (above, below)
-    )
-    return statistics.ratio(over, under)
+    won = _drawn_pairs(weights, above)
+    pairs = _drawn_pairs(weights, below)
+    return statistics.ratio(won, pairs)
+
+
+def _drawn_pairs(weights: Array, pairs: Array) -> Array:
+    """Sums of pairs [relation, relation] in resamples; exact, too."""
+    across = pairs * (1 - np.eye(len(pairs)))
+    within = np.diag(pairs)
+    return np.sum(weights @ across * weights + weights * within, axis=1)
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:

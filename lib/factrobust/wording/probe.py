@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,30 +36,43 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
     questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
-    first line with what was before it, first what came first. Equal prompts are asked once. To `go_on`
-    is the rule of the card and of `ground`: labels are skipped, too, and a model is asked again where
-    its answer has not begun (`endings.ask`)."""
+    first line with what was before it, first what came first. Equal prompts are asked once. To
+    `go_on` is the rule of the card and of `ground`: labels are skipped, too, and a model is asked
+    again where its answer has not begun (`endings.ask`)."""
     sent = prompts(model, questions, prompt_format)
-    answers: dict[str, tuple[str, str, list[float], str]] = {}
-    how: dict[str, Any] = {"max_new_tokens": max_new_tokens, "skip_blank": skip_newlines}
     generate = partial(ask, model) if go_on else model.generate
+    answers: dict[str, tuple[str, str, list[float], str]] = {}
     for chunk in in_chunks(sent):
-        answers |= {g.prompt: _said(g, go_on) for g in generate(chunk, stop=STOP, **how)}
-    names = ["text", "raw", "logprobs", "first"]
-    responses = pd.DataFrame([answers[p] for p in sent], columns=names)
-    table = as_asked(model, questions, prompt_format).assign(prompt=pd.Series(sent, dtype="str"))
-    return table.assign(**responses.astype(dict.fromkeys(("text", "raw", "first"), "str")))
+        generations = generate(
+            chunk,
+            stop=STOP,
+            max_new_tokens=max_new_tokens,
+            skip_blank=skip_newlines,
+        )
+        for generation in generations:
+            answers[generation.prompt] = _said(generation, go_on)
+    columns = ["text", "raw", "logprobs", "first"]
+    responses = pd.DataFrame([answers[prompt] for prompt in sent], columns=columns)
+    responses = responses.astype({"text": "str", "raw": "str", "first": "str"})
+    table = as_asked(model, questions, prompt_format)
+    table["prompt"] = pd.Series(sent, dtype="str")
+    return table.assign(**responses)
 
 
 def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float], str]:
-    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the tokens up to
-    that sentence's end (of all, where a model tells no texts of tokens), and what came first: a
-    "text", a "newline", or the "end" of the text."""
-    lead = split(answer.text, answer.prompt)[0] if go_on else ""
-    text = first_sentence(said(answer.text, answer.prompt) if go_on else answer.text)
-    newline = answer.text.lstrip(" \t").startswith("\n")
-    first = "newline" if newline else "text" if text else "end"
-    return text, answer.text, answer.logprobs[: covering(answer, lead + text)], first
+    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the
+    tokens up to that sentence's end (of all, where a model tells no texts of tokens), and what came
+    first: a "text", a "newline", or the "end" of the text."""
+    lead = ""
+    text = first_sentence(answer.text)
+    if go_on:
+        lead, *_ = split(answer.text, answer.prompt)
+        text = first_sentence(said(answer.text, answer.prompt))
+    first = "text" if text else "end"
+    if answer.text.lstrip(" \t").startswith("\n"):
+        first = "newline"
+    n_tokens = covering(answer, lead + text)
+    return text, answer.text, answer.logprobs[:n_tokens], first
 
 
 def sampled(
@@ -74,38 +86,49 @@ def sampled(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where newlines
-    are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end). Equal prompts are asked
-    once."""
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where
+    newlines are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end).
+    Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
-    how: dict[str, Any] = {"n": n, "seed": seed, "max_new_tokens": max_new_tokens}
-    how |= {"temperature": TEMPERATURE, "stop": STOP, "skip_blank": skip_newlines}
     samples: dict[str, list[Generation]] = {}
     for chunk in in_chunks(sent):
-        samples |= zip(chunk, model.sample(chunk, **how), strict=True)
-    rows = np.repeat(np.arange(len(questions)), n)
-    begun = said if skip_newlines else _as_it_is
-    drawn = [
-        (first_sentence(begun(g.text, g.prompt)), g.logprobs) for p in sent for g in samples[p]
-    ]
-    table = pd.DataFrame(drawn, columns=["text", "logprobs"]).astype({"text": "str"})
+        drawn = model.sample(
+            chunk,
+            n=n,
+            seed=seed,
+            max_new_tokens=max_new_tokens,
+            temperature=TEMPERATURE,
+            stop=STOP,
+            skip_blank=skip_newlines,
+        )
+        samples |= zip(chunk, drawn, strict=True)
+    rows = []
+    for prompt in sent:
+        for generation in samples[prompt]:
+            text = generation.text
+            if skip_newlines:
+                text = said(text, generation.prompt)
+            rows.append((first_sentence(text), generation.logprobs))
+    table = pd.DataFrame(rows, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
-    return as_asked(model, questions.iloc[rows], prompt_format).assign(**table)
-
-
-def _as_it_is(text: str, prompt: str) -> str:
-    return text
+    of_question = np.repeat(np.arange(len(questions)), n)
+    return as_asked(model, questions.iloc[of_question], prompt_format).assign(**table)
 
 
 def compared(pairs: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
     """`pairs` with the cosine of answer_1 and answer_2."""
-    return pairs.assign(cosine=encoder.similarity(pairs[["answer_1", "answer_2"]].values.tolist()))
+    texts = pairs[["answer_1", "answer_2"]].values.tolist()
+    return pairs.assign(cosine=encoder.similarity(texts))
 
 
 def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:
-    """The rows (questions with `model` and `correct`) of models that are sometimes right and sometimes wrong.
-    LacksError if there is no such model."""
+    """The rows (questions with `model` and `correct`) of models that are sometimes right and
+    sometimes wrong. LacksError if there is no such model."""
     share = groups.groupby("model")["correct"].transform("mean")
     known = groups[share.between(0, 1, inclusive="neither")]
-    need(len(known), models, "all answers are right, or all are wrong; ask other questions")
+    need(
+        len(known),
+        models,
+        "all answers are right, or all are wrong; ask other questions",
+    )
     return known

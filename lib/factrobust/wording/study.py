@@ -18,10 +18,11 @@ from factrobust.wording import facts, metrics, probe
 class Study(study.Study):
     """Part 3: each of `models` is asked the questions of `n_facts` of `data` in all their wordings.
 
-    Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the prompt `formats` of the models (the paper's, or
-    `prompt_format`), the greedy `responses` of at most `max_new_tokens`, and these `marked`; all facts of
-    the data tell longer names. `exposures` takes facts of the invented world told so often; `variants`
-    takes these wordings alone. `seed` draws facts and the `n_samples` samples of a question.
+    Holds the `questions`, the `encoder` (how alike texts are, by `sentence_encoder`), the prompt
+    `formats` of the models (the paper's, or `prompt_format`), the greedy `responses` of at most
+    `max_new_tokens`, and these `marked`; all facts of the data tell longer names. `exposures` takes
+    facts of the invented world told so often; `variants` takes these wordings alone. `seed` draws
+    facts and the `n_samples` samples of a question.
     """
 
     unit, cluster = "group_id", "relation"
@@ -43,7 +44,7 @@ class Study(study.Study):
         prompt_format: str = "",
         variants: Sequence[int] = (),
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_facts": n_facts,
             "n_samples": n_samples,
@@ -52,14 +53,21 @@ class Study(study.Study):
             "exposures": exposures,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
-        super().__init__(models=models, parameters=parameters, records=records)
+        super().__init__(
+            models=models,
+            parameters=parameters,
+            records=records,
+        )
         every = facts.load_named_questions(data).table
-        told = [math.log(1 + n) for n in exposures or ()]
-        questions = every[every["log_popularity"].isin(told)] if told else every
+        questions = every
+        if exposures:
+            popularity = [math.log(1 + n) for n in exposures]
+            questions = questions[questions["log_popularity"].isin(popularity)]
         questions = facts.sample(questions, n_facts, seed)
-        questions = questions[questions["variant"].isin(variants)] if variants else questions
+        if variants:
+            questions = questions[questions["variant"].isin(variants)]
         self.questions = self.facts = schemas.Questions.validate(questions)
         self.encoder = sentences.Encoder(sentence_encoder, self.records)
         self.others: list[Any] = [self.encoder]
@@ -82,17 +90,28 @@ class Study(study.Study):
         """`marked` of other questions about the same facts, asked in the same way."""
         return metrics.mark_by_rules(self._ask(self._greedy, questions), self._every)
 
-    def _ask(self, ask: Callable[..., Any], questions: pd.DataFrame, **how: Any) -> pd.DataFrame:
+    def _ask(
+        self,
+        ask: Callable[..., Any],
+        questions: pd.DataFrame,
+        **options: Any,
+    ) -> pd.DataFrame:
         def answers(model: Model) -> pd.DataFrame:
-            how["max_new_tokens"] = self.parameter("max_new_tokens")
-            return ask(model, questions, prompt_format=self.formats[model.name], **how)
+            return ask(
+                model,
+                questions,
+                prompt_format=self.formats[model.name],
+                max_new_tokens=self.parameter("max_new_tokens"),
+                **options,
+            )
 
         return self.concat_over_models(answers)
 
     def sets_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
         sets = metrics.text_groups(rows)
-        lengths = rows["logprobs"].map(len).groupby([rows[k] for k in metrics.KEY], sort=False)
+        keys = [rows[name] for name in metrics.KEY]
+        lengths = rows["logprobs"].map(len).groupby(keys, sort=False)
         int_sim = self.encoder.similarity(sets["texts"].tolist())
         return sets.assign(tokens=lengths.agg(list).to_numpy(), int_sim=int_sim)
 
@@ -110,8 +129,8 @@ class Study(study.Study):
 
     @cached_property
     def signs(self) -> pd.DataFrame:
-        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without a
-        token): what may foretell a right answer without a sample."""
+        """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without
+        a token): what may foretell a right answer without a sample."""
         bare = self.bare_sets[[*metrics.KEY, "int_sim"]].rename(columns={"int_sim": "scons_bare"})
         bare["scons_bare"] = bare["scons_bare"].clip(0, 1)
         table = self.originals.merge(bare, on=metrics.KEY, validate="1:1")
@@ -141,8 +160,3 @@ class Study(study.Study):
         cert = self.sample_sets[[*metrics.KEY, "int_sim"]]
         cert = cert.rename(columns={"int_sim": "cert"}).assign(cert=cert["int_sim"].clip(0, 1))
         return self.signs.merge(cert, on=metrics.KEY, validate="1:1")
-
-    @cached_property
-    def control_sets(self) -> pd.DataFrame:
-        """For each question answers to others, `wording.metrics.control_groups`, with `int_sim`."""
-        return self.sets_of(metrics.control_groups(self.responses, self.parameter("seed")))

@@ -1,0 +1,124 @@
+"""What is changed about a known fact, by hand; and what a model of known rules loses."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from factrobust.datasets.facts import load_facts, questions
+from factrobust.models.damage import Damage
+from factrobust.text import normalise
+from factrobust.together import shaken
+
+RULED = runpy.run_path(str(Path(__file__).with_name("ruled.py")))
+Rule, knows, repeats = (RULED[name] for name in ("Rule", "knows", "repeats"))
+
+
+def facts(*names):
+    every = questions(load_facts())
+    return every[every["fact_id"].isin(names)].reset_index(drop=True)
+
+
+POOL = facts("capital/kenya", "capital/peru", "atomic_number/gold", "atomic_number/iron")
+ASKED = POOL[POOL["subject"].isin(["Kenya", "gold"])]
+
+
+def test_a_relation_with_paraphrases_is_asked_in_them_and_others_in_frames():
+    rows = shaken.other_words(ASKED)
+    assert rows.groupby("fact_id")["form"].agg(sorted).tolist() == [[1, 2], [1, 2]]
+    own = dict(zip(ASKED["fact_id"], ASKED["question"], strict=True))
+    for row in rows.itertuples():
+        holds = own[row.fact_id] in row.question  # a frame holds the question as it is
+        assert holds == (row.relation == "atomic_number")
+        assert row.subject.lower() in row.question.lower()
+    assert set(rows["arm"]) == {"other words"}
+
+
+def test_versions_without_a_changed_word_have_the_words_of_the_question():
+    rows = shaken.no_word_changed(ASKED)
+    own = dict(zip(ASKED["fact_id"], ASKED["question"], strict=True))
+    assert sorted(rows["form"]) == [1, 1, 2, 2]
+    for row in rows.itertuples():
+        assert row.question != own[row.fact_id]
+        assert normalise(row.question) == normalise(own[row.fact_id])
+
+
+def test_a_false_sentence_its_nonsense_twin_and_a_filler():
+    rows = shaken.sentences(ASKED, POOL).query("subject == 'Kenya'").set_index("arm")
+    asked = "What is the capital of Kenya?"
+    false = rows.loc["false", "question"]
+    assert false in (
+        f"The capital of Kenya is Lima. {asked}",
+        f"Lima is the capital of Kenya. {asked}",
+    )
+    assert rows.loc["nonsense", "question"] == false.replace("capital", "blorp", 1)
+    assert rows.loc["filler", "question"].startswith("Kenya ")
+    assert "Lima" not in rows.loc["filler", "question"]
+    assert [names[0] for names in rows["names"]] == ["Lima"] * 3
+
+
+def test_a_model_that_knows_loses_nothing_and_one_that_repeats_loses_what_is_stated():
+    kenya = ASKED[ASKED["subject"] == "Kenya"]
+    firm = shaken.answered(Rule(knows("Kenya")), kenya, POOL)
+    assert firm["right"].all()
+    assert firm["says"].dropna().tolist() == [False] * 3
+    assert firm.loc[firm["t_b"].notna(), "arm"].tolist() == ["no word changed"]  # the first alone
+    weak = shaken.answered(Rule(repeats), kenya, POOL).set_index("arm")
+    stated_last = weak.loc["false", "question"].startswith("The capital")
+    assert not weak.loc["false", "right"]
+    assert weak.loc["false", "says"] == stated_last
+    assert not weak.loc["filler", "says"]
+
+
+class Heated(Rule):
+    """It is right in samples at a low temperature alone."""
+
+    def answer(self, job):
+        for i, request in enumerate(job.requests):
+            right = request["temperature"] < 0.1
+            self.rule = knows("Kenya" if right else "Peru")
+            one = type(job)(job.operation, [request], job.settings)
+            for _, values in super().answer(one):
+                yield [i], values
+
+
+def test_heat_and_nearly_none_are_shares_of_the_models_own_median():
+    kenya = ASKED[ASKED["subject"] == "Kenya"]
+    rows = shaken.sampled(Heated(knows("Kenya")), kenya, 2.0)
+    right = rows.groupby("arm")["right"].agg(["mean", "size"])
+    assert right.loc["hot"].tolist() == [0, shaken.SAMPLES]  # at 1.0
+    assert right.loc["cold"].tolist() == [1, shaken.SAMPLES]  # at 0.01
+
+
+def test_weights_are_asked_in_the_models_prompt(monkeypatch):
+    other = Rule(knows("Peru"), name="kenya, rounded", prompt_format="zero-shot")
+    monkeypatch.setattr(shaken, "damaged", lambda name, way: other)
+    said = shaken.rounded(Rule(knows("Kenya"), name="mine"), POOL.head(2), [Damage("round", 4)])
+    assert said["model"].tolist() == ["mine"] * 2
+    assert said["arm"].tolist() == ["round 4"] * 2
+    by_fact = dict(zip(said["fact_id"], said["right"], strict=True))
+    assert by_fact == {"capital/kenya": False, "capital/peru": True}
+    assert other.prompt_format == "zero-shot"  # the given one keeps its own
+
+
+class Dated(Rule):
+    """Any name is likelier in a later year, whoever is asked about."""
+
+    def answer(self, job):
+        for i, request in enumerate(job.requests):
+            year = int(request["prompt"].rpartition("In ")[2][:4])
+            yield [i], [np.array([(year - 2100) / 100])]
+
+
+def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_subject():
+    """Two years inside the fact's time, one before and one after: the later ones win."""
+    statements = shaken.dated(12)
+    labels = statements.groupby(["fact_id", "asked_of"])["label"].agg(sorted)
+    assert {tuple(found) for found in labels} <= {
+        ("correct", "correct", "incorrect", "incorrect"),
+        ("correct", "incorrect", "incorrect"),
+    }
+    lost = shaken.years(Dated(knows("Kenya")), statements)
+    assert lost.groupby("arm")["lost"].agg(["mean", "size"]).values.tolist() == [[0.5, 12]] * 2
+    assert pd.notna(lost["relation"]).all()
