@@ -124,8 +124,8 @@ def relation_correlations(
     means = relations.mean().reset_index()
     inside = long.copy()
     inside[both] -= relations.transform("mean")
-    across = correlations(means, by, *both, n_boot=n_boot)
-    within = correlations(inside, by, *both, "relation", n_boot=n_boot)
+    across = correlations(means, by, "value", "correct", n_boot=n_boot)
+    within = correlations(inside, by, "value", "correct", "relation", n_boot=n_boot)
     table = stacked({"across relations": across, "within relations": within}, "level")
     return table[["model", "level", "measure", "r", "low", "high", "n"]]
 
