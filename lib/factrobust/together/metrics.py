@@ -38,6 +38,7 @@ ARMS = {  # of which forms a measure is the share that is right
     "heat": ("hot",),
     "context": ("false", "nonsense", "filler"),
 }
+LEAST = 1e-6  # a reliability that is 0 but for rounding corrects nothing
 GIVEN = "given log P and tokens"
 FEWEST = 10  # facts with an outcome, and without it, from which on there is a claim
 
@@ -149,6 +150,7 @@ def pairs(
     for model, part in table.groupby("model", sort=False):
         for x, y in named:
             root = (known[model, x] * known[model, y]) ** 0.5
+            root = root if root > LEAST else float("nan")
             found = together(part, x, y, root, given, n_boot=n_boot)
             found = found.replace({"how": {"given logprob and short": GIVEN}})
             if x in given or y in given:

@@ -161,7 +161,9 @@ class Study(study.Study):
             "under its placebo": shares[shares["side"] == "placebo"].drop(columns="side"),
             "difference": apart.drop(columns=["placebo", "change"]),
         }
-        return stacked(parts, "what")
+        table = stacked(parts, "what")
+        places = table["way"].map([*metrics.WAYS].index)
+        return table.iloc[places.argsort(kind="stable")].reset_index(drop=True)
 
     @cached_property
     def shaken(self) -> pd.DataFrame:
