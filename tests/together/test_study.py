@@ -10,9 +10,7 @@ from factrobust.models.damage import Damage
 from factrobust.together import Study, shaken
 
 RULED = runpy.run_path(str(Path(__file__).with_name("ruled.py")))
-Rule, knows, repeats, CAPITALS = (
-    RULED[name] for name in ("Rule", "knows", "repeats", "CAPITALS")
-)
+Rule, knows, repeats, CAPITALS = (RULED[name] for name in ("Rule", "knows", "repeats", "CAPITALS"))
 
 
 @pytest.fixture
