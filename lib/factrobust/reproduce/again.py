@@ -41,6 +41,7 @@ SAME = ("equal", "close", "near tie")
 # Operations that train a network first: one question of them costs as much as all.
 TRAINED = {
     "classify": "its classifier is trained for half a minute first",
+    "divergence": "it takes two models, one after the other, for one number",
     "training": "it is a training, whose rounding grows with every step",
 }
 OF_REQUEST = ("answer", "temperature")  # of a call's parameters; the others are a job's settings
