@@ -39,7 +39,6 @@ from factrobust.together.opened import (
     is_address,
     opened,
     read_name,
-    rounded,
 )
 from factrobust.wording.metrics import stated
 
@@ -48,10 +47,6 @@ FEW = 10  # facts, below which a measure of some of the known facts carries no c
 DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
 CONTEXTS = ("irrelevant", "false", "true", "yours")
-BITS = (4, 8)  # of the weights with which known facts are asked again; 8 are the placebo of 4
-READ = {"true": "reads", "irrelevant": "guesses"}  # an unknown fact's contexts, and its numbers
-# Numbers, and those of the same facts that they are held against.
-BESIDE = {"false": "irrelevant", "bits4": "bits8", "reads": "guesses"}
 HALF = 0.5
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
 # The worst first, and what is usually done about it; `verdicts` says when each is given.
@@ -61,7 +56,7 @@ CANNOT = [
     "how the model does on other questions, languages or longer answers than these",
     "which of two models is better: these are facts that this one was asked; flips pair them",
     "whether wordings or contexts of another kind would break what held here",
-    "what survives other changes of the weights: flips measure that",
+    "what survives a change of the weights: flips measure that",
 ]
 
 
@@ -72,9 +67,7 @@ class Fact(BaseModel):
     answer's probability under the decoder's settings; wordings, the share of other wordings whose answer
     holds the right one; true, irrelevant, false, yours: 1 if the answer behind that context holds it,
     else 0; overruled, 1 if the answer behind the false context is what that says; years, the share of pairs of a
-    year inside its time and one outside that the first wins; bits4 and bits8, 1 if it is right with weights of so
-    many bits, else 0. Of an unknown fact: reads and guesses, 1 if the answer behind a true sentence, and behind an
-    irrelevant one, is right, else 0.
+    year inside its time and one outside that the first wins.
     """
 
     fact_id: str
@@ -271,15 +264,8 @@ def card(
     chosen = format_for(asked, every.table, chosen_format(model))
     tell_format(asked, chosen)
     wanted = len(every.table) if all_facts or facts is not None else known
-    forms = {f"bits{bits}": rounded(model, bits, chosen, dtype) for bits in BITS}
     return card_of(
-        in_format(asked, chosen),
-        every,
-        forms={name: form for name, form in forms.items() if form is not None},
-        facts=facts,
-        known=wanted,
-        decoder=decoder,
-        seed=seed,
+        in_format(asked, chosen), every, facts=facts, known=wanted, decoder=decoder, seed=seed
     )
 
 
@@ -293,15 +279,13 @@ def card_of(
     model: Model,
     every: Questions,
     *,
-    forms: Mapping[str, Model],
     facts: Sequence[str] | None,
     known: int,
     decoder: Mapping[str, float],
     seed: int,
 ) -> Card:
     """The card of a model in its own prompt format: of the facts of that name, or of the first ones until
-    `known` are right. What contexts state is drawn from `every` fact, whichever are asked. `forms` are
-    the model with other weights, by the number that tells whether a known fact is right there."""
+    `known` are right. What contexts state is drawn from `every` fact, whichever are asked."""
     table = every.table
     if facts is not None:
         table = table[table["fact_id"].isin(facts)].reset_index(drop=True)
@@ -317,16 +301,9 @@ def card_of(
     mine = table[table["fact_id"].isin(right.index)]
     shaken = _shaken(model, mine, every.table, seed) if len(right) else said.head(0)
     numbers = _numbers(model, mine, right, shaken, decoder, seed)
-    for name, form in forms.items() if len(right) else ():
-        again = spine.named(form, mine, ()).set_index("fact_id")["right"]
-        numbers[name] = again.astype(float)
-    # 3. Whether what is unknown is read from a sentence.
-    unknown = table[table["fact_id"].isin(said.loc[~said["right"], "fact_id"])]
-    behind = _behind(model, unknown, every.table, seed)
-    # 4. The card.
+    # 3. The card.
     notes, missing = _told(model, every, said, mine, numbers)
-    answered = pd.concat([said["refused"], shaken["refused"], behind["refused"]])
-    if refused := int(answered.sum()):
+    if refused := int(said["refused"].sum() + shaken["refused"].sum()):
         notes.append(
             f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
         )
@@ -342,7 +319,7 @@ def card_of(
         data_sha256=every.digest,
         notes=notes,
         measures=[],
-        facts=_facts(said, pd.concat([shaken, behind]), pd.concat([numbers, _read(behind)])),
+        facts=_facts(said, shaken, numbers),
         missing=missing,
     )
     return _with_measures(made, len(right))
@@ -381,8 +358,6 @@ def _told(
     if n_known and not {"false", "irrelevant"} & {*numbers}:
         notes.append("no sentence was put before these questions: holds says nothing of contexts")
     missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
-    if n_known and "bits4" not in numbers:
-        missing.append("right at 4 bits: its weights cannot be had here, or were changed already")
     if lost:
         missing.append(
             f"logprob, kept, t_b and FRS of {lost} known facts: the answer is a sentence, and nothing "
@@ -469,27 +444,8 @@ def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -
         own_contexts = right[right["context"] != ""]
         yours = own_contexts.assign(way="context", form="yours", sentence=own_contexts["context"])
         rows = pd.concat([rows, yours], ignore_index=True)
-    return _asked(model, rows)
-
-
-def _behind(model: Model, unknown: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The answers to the unknown facts behind a true sentence, and behind an irrelevant one."""
-    rows = spine.changed(unknown, table, seed)
-    rows = rows[rows["form"].isin([*READ])]
-    if rows.empty:
-        return pd.DataFrame(columns=["fact_id", "form", "right", "refused"])
-    return _asked(model, rows)
-
-
-def _asked(model: Model, rows: pd.DataFrame) -> pd.DataFrame:
     asked = rows.assign(question=spine.behind(rows))
     return spine.greedy(model, asked, free=True, go_on=True)
-
-
-def _read(behind: pd.DataFrame) -> pd.DataFrame:
-    """Of the unknown facts [fact_id] whether they are read (reads) and guessed (guesses), 1 or 0."""
-    wide = behind.pivot(index="fact_id", columns="form", values="right").astype(float)
-    return wide.rename(columns=READ)
 
 
 def _held(facts: pd.DataFrame, *, ended: bool) -> pd.Series:
@@ -512,17 +468,16 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
     """The facts of a card, of tables of their answers and of numbers [fact_id]."""
     facts = {}
     for row in said.to_dict("records"):
-        found = {}
-        if row["fact_id"] in numbers.index:
-            found = numbers.loc[row["fact_id"]].dropna().to_dict()
+        known = row["right"]
+        found = numbers.loc[row["fact_id"]].dropna().to_dict() if known else {}
         facts[row["fact_id"]] = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
             question=row["question"],
             accepted=[row["object"], *row["aliases"]],
             answer=row["text"].strip(),
-            known=row["right"],
-            verdicts=verdicts(found) if row["right"] else [unknown(found)],
+            known=known,
+            verdicts=verdicts(found) if known else ["unknown"],
             numbers=found,
         )
     for row in shaken.to_dict("records"):
@@ -532,13 +487,6 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
         else:
             fact.contexts[row["form"]] = (row["sentence"], answer)
     return [*facts.values()]
-
-
-def unknown(numbers: Mapping[str, float]) -> str:
-    """What is told of an unknown fact: whether it is read from a true sentence, if that was asked."""
-    if "reads" not in numbers:
-        return "unknown"
-    return "unknown, but read" if numbers["reads"] else "unknown, and not read"
 
 
 def verdicts(numbers: Mapping[str, float]) -> list[str]:
@@ -579,10 +527,8 @@ def commonest(facts: Sequence[Fact]) -> float:
 def measured(card: Card) -> list[Measure]:
     """The measures of a card's facts; those of which nothing was asked are left out."""
     numbers, found = dict(iter(card.numbers.groupby("name"))), []
-    baselines = {"known": commonest(card.facts)}
-    for name, beside in BESIDE.items():
-        if beside in numbers:
-            baselines[name] = float(numbers[beside]["value"].mean())
+    control = numbers["irrelevant"]["value"].mean() if "irrelevant" in numbers else None
+    baselines = {"known": commonest(card.facts), "false": control}
     for row in MEASURES[MEASURES["number"].isin([*numbers])].to_dict("records"):
         number = row.pop("number")
         part = numbers[number]

@@ -114,17 +114,21 @@ def html(found: Flips) -> str:
         for fact in found.facts
         if not fact.known and fact.fact_id in side.answers and side.answers[fact.fact_id].right
     ]
-    return page.templates().get_template(PAGE).render(
-        found=found,
-        headline=headline(found),
-        title=f"{short(found.a)} and what became of it",
-        losses=found.losses.to_dict("records"),
-        by_all=found.lost_by_all if len(found.compared) > 1 else [],
-        facts=facts,
-        gains=gains,
-        short=short,
-        words=in_words,
-        claim=claim_in_words,
+    return (
+        page.templates()
+        .get_template(PAGE)
+        .render(
+            found=found,
+            headline=headline(found),
+            title=f"{short(found.a)} and what became of it",
+            losses=found.losses.to_dict("records"),
+            by_all=found.lost_by_all if len(found.compared) > 1 else [],
+            facts=facts,
+            gains=gains,
+            short=short,
+            words=in_words,
+            claim=claim_in_words,
+        )
     )
 
 

@@ -60,17 +60,21 @@ def html(card: Card) -> str:
     counts, order = Counter(v for fact in card.facts for v in fact.verdicts), [*VERDICTS.index]
     about = card.model_dump(exclude={"measures", "facts", "missing", "cannot_say", "notes"})
     about["model"] = short(card.model)
-    found = templates().get_template(PAGE).render(
-        card=card,
-        name=short(card.model),
-        headline=headline(card),
-        kind=kind,
-        exp=math.exp,
-        picture=base64.b64encode(picture(card)).decode(),
-        measures=[m.model_dump().values() for m in card.measures],
-        verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
-        about=[(name.replace("_", " "), value) for name, value in about.items()],
-        facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
+    found = (
+        templates()
+        .get_template(PAGE)
+        .render(
+            card=card,
+            name=short(card.model),
+            headline=headline(card),
+            kind=kind,
+            exp=math.exp,
+            picture=base64.b64encode(picture(card)).decode(),
+            measures=[m.model_dump().values() for m in card.measures],
+            verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
+            about=[(name.replace("_", " "), value) for name, value in about.items()],
+            facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
+        )
     )
     return f"{found}\n"
 
