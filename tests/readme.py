@@ -19,7 +19,7 @@ BLOCK = re.compile(
 )
 # The map of the papers' tables and figures, of data/published/artifacts.csv.
 MAP = re.compile(r"(<!-- artifacts: python tests/readme.py -->\n).*?(<!-- /artifacts -->)", re.S)
-# What `make flips` finds, of the same models as in 6.5.
+# What `make flips` finds, of the same models as in 6.4.
 FLIPS = re.compile(r"(<!-- flips: python tests/readme.py -->\n).*?(<!-- /flips -->)", re.S)
 NUMBERS = ["mean", "low", "high", "n"]
 # What some tables call the estimate before its interval.

@@ -77,8 +77,7 @@ def argument_names(notebook):
 
 
 WITHOUT = {
-    "notebooks/6-together/6.5-a-card-for-any-model.ipynb",  # compares cards, and has no study
-    "notebooks/6-together/6.6-everything-that-was-asked.ipynb",  # what is saved rests on models alone
+    "notebooks/6-together/6.4-a-card-for-any-model.ipynb",  # compares cards, and has no study
 }
 
 

@@ -240,12 +240,17 @@ def write_answers(given: argparse.Namespace) -> int:
 
     if not (DATA / "records").is_dir():
         raise ValueError("recorded answers are in the repository alone; clone it, and run it there")
+    from factrobust.together.answers import calls
+
     folder = Path(given.out).expanduser()
     table = factrobust.answers().astype(object).map(as_text)
     folder.mkdir(parents=True, exist_ok=True)
-    table.to_parquet(folder / "answers.parquet")
-    table.to_csv(folder / "answers.csv", index=False)
-    print(folder / "answers.parquet", folder / "answers.csv", sep="\n")
+    files = [folder / name for name in ("answers.parquet", "answers.csv", "calls.parquet")]
+    table.to_parquet(files[0])
+    table.to_csv(files[1], index=False)
+    every = calls()
+    every.assign(said=every["said"].map(as_text)).to_parquet(files[2])
+    print(*files, sep="\n")
     return 0
 
 

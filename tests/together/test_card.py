@@ -327,6 +327,7 @@ def test_the_page_opens_in_a_browser(mine, tmp_path):
     ]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
     assert "What this card cannot say" in shown
+    assert "rule knows 1 of 5 facts that were asked" in shown
 
 
 def test_a_free_answer_may_be_a_sentence_that_states_the_name():

@@ -40,9 +40,15 @@ def test_the_headline_answers_whether_it_is_still_fine(found):
     fine = found.model_copy(update={"condition": "lost>0.9"})
     assert flip_files.headline(fine).startswith("Yes: lost>0.9 is true of none")
     bare = found.model_copy(update={"condition": ""})
-    assert flip_files.headline(bare).startswith("lossy loses 67% [9, 99], n = 3 of 3 of the known")
+    assert flip_files.headline(bare).startswith(
+        "No: lossy loses 67% [9, 99], n = 3 of 3 of the known"
+    )
     kept = bare.model_copy(update={"sides": found.sides[1:]})
-    assert flip_files.headline(kept).startswith("No known fact that was asked is lost")
+    assert flip_files.headline(kept).startswith("Yes, as far as was asked: no known fact is lost")
+    null = found.sides[-1]
+    worse = null.model_copy(update={"lost": null.lost.model_copy(update={"value": 0.2})})
+    unsure = bare.model_copy(update={"sides": [*found.compared, worse]})
+    assert flip_files.headline(unsure).startswith("Too few facts to tell: lossy loses 67%")
 
 
 def test_the_page_has_every_lost_fact_with_both_answers_and_no_place_of_a_machine(found):

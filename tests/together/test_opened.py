@@ -90,6 +90,14 @@ def test_a_chosen_format_is_kept_or_refused():
         names.format_for(model("two-shot"), facts(""), "prefix")
 
 
+def test_the_form_at_other_bits_is_of_a_name_whose_weights_can_be_had():
+    found = names.rounded("world-s#zero-shot", 4, "two-shot")
+    assert (found.name, found.prompt_format) == ("world-s~round 4", "two-shot")
+    assert found.fingerprint.endswith(" round 4")
+    for none in (model("two-shot"), "https://host/v1 m", "llama.cpp:m.gguf", "world-s~round 8"):
+        assert names.rounded(none, 4, "two-shot") is None
+
+
 def test_the_given_model_keeps_its_format():
     given = model("two-shot")
     assert names.in_format(given, "two-shot") is given

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from factrobust.models import k_quants
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.load import load_model
 from factrobust.models.records import open_records
@@ -19,13 +20,14 @@ GROUP = 32  # weights of a row that share a scale
 LLAMA_CPP: dict[float, str] = {8: "Q8_0", 5: "Q5_0", 4: "Q4_0"}
 # Layers that hold [input, output], where others hold [output, input].
 CROSSWISE = ("Conv1D", "Llama4TextExperts")
-LIMITS = {"round": (2, 16), "prune": (0, 0.99), "noise": (0, 10)}
+LIMITS = {"round": (2, 16), "K": (2, 6), "prune": (0, 0.99), "noise": (0, 10)}
 
 
 class Damage(NamedTuple):
-    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where it
-    has one, else to nearest), "prune" a share of each matrix, "noise" of so many standard
-    deviations of each matrix, in the draw `seed`."""
+    """A way to change weights and its dose: "round" to so many bits (in llama.cpp's format where
+    it has one, else to nearest), "K" for its K formats, by its own quantiser (`k_quants`), "prune"
+    a share of each matrix, "noise" of so many standard deviations of each matrix, in the draw
+    `seed`."""
 
     way: str
     dose: float
@@ -127,6 +129,8 @@ def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
         sizes = weights.abs()
         ordered = np.partition(sizes.numpy(), count - 1, axis=None)
         return weights * (sizes > ordered[count - 1])
+    if damage.way == "K":
+        return torch.from_numpy(k_quants.rounded(weights.numpy(), damage.dose))
     width = weights.shape[1]
     rows = torch.nn.functional.pad(weights, (0, -width % GROUP))
     return _rounded(rows, damage.dose)[:, :width]

@@ -278,12 +278,12 @@ class RecordedModel(Model):
 
     def _compute(self, job: Job, missing: list[int]) -> Batches:
         """Ask the model the requests at these positions."""
-        model = self._loaded()
+        model = self.loaded()
         tell(f"{self.name} {job.operation}: {len(missing):,} to ask")
         for indices, values in model.answer(job.subset(missing)):
             yield [missing[i] for i in indices], [to_record(value) for value in values]
 
-    def _loaded(self) -> Model:
+    def loaded(self) -> Model:
         """The model behind it, for which others may have to leave the memory."""
         if (model := memory.model_of(self)) is None:
             wait_for_turn()

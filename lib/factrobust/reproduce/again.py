@@ -38,9 +38,10 @@ from factrobust.models.sentences import MINILM, Encoder
 # above these and still means that a probability is the same to one per cent.
 TOLERANCE = 0.01
 SAME = ("equal", "close", "near tie")
-# Operations that train a network first: one question of them costs as much as all.
+# Operations that train a network first, or need two: one question costs as much as all.
 TRAINED = {
     "classify": "its classifier is trained for half a minute first",
+    "divergence": "it takes two models, one after the other, for one number",
     "training": "it is a training, whose rounding grows with every step",
 }
 OF_REQUEST = (

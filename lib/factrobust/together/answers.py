@@ -1,4 +1,4 @@
-"""Every recorded question with its answer and verdict, one table for all parts."""
+"""What models were asked: the answers that parts mark, with their verdicts, and all recorded calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,9 @@ import pandas as pd
 
 from factrobust import context, decoding, time, wording
 from factrobust.datasets.facts import answers as accepted
-from factrobust.models.records import Records
+from factrobust.models.records import COLUMNS, NOTEBOOKS, Records, decode, read_columns, read_index
 from factrobust.paths import DATA, ROOT
+from factrobust.reproduce.again import name_of, words
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 from factrobust.together.study import Study
 
@@ -84,6 +85,7 @@ PARTS = {
     "together": ("6-together/6.1-*", _together, "right"),
 }
 SHOWN = ("part", "model", "fact_id", "prompt", "text", "accepted", "correct", "logprob")
+SPOKEN = ("generate", "sample")  # operations whose results are texts
 SAME = {"question_id": "fact_id", "contextual": "text", "answers": "accepted"}  # parts' names
 
 
@@ -122,3 +124,22 @@ def _of(part: str, models: Sequence[str] | None, records: Records) -> pd.DataFra
     table = table.rename(columns={mark: "correct"}).assign(part=part)
     first = [name for name in SHOWN if name in table]
     return table[[*first, *table.columns.difference(first, sort=False)]]
+
+
+def calls() -> pd.DataFrame:
+    """Every recorded call of a model, a row each, whatever it was asked: after changes of its weights,
+    samples, the invented world, each prompt. Columns: model (its name and change), operation, prompt,
+    parameters (JSON), said (the text, or texts of samples; numbers otherwise, as JSON) and notebooks
+    (those that use it, a line each). Nothing is marked here, and nothing is asked.
+    """
+    folder = DATA / "records"
+    parts = []
+    for name, about in read_index(folder)["files"].items():
+        columns = read_columns(folder / name, about["sha256"], [*COLUMNS, NOTEBOOKS])
+        part = pd.DataFrame(dict(zip([*COLUMNS, NOTEBOOKS], columns, strict=True)))
+        part["model"] = name_of(about["model"])
+        told = part.pop("value")
+        if about["operation"] in SPOKEN:
+            told = told.map(lambda text: words(decode(text)))
+        parts.append(part.assign(said=told))
+    return pd.concat(parts, ignore_index=True)

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jinja2
-
 from factrobust import tables
 from factrobust.paths import DATA, write_atomically
+from factrobust.together import page
 from factrobust.together.flips import Fact, Flips, Share, Side, is_lost
 from factrobust.together.opened import short
 
 FOLDER = DATA / "cards"
-PAGE = FOLDER / "flips.html.jinja"
+PAGE = "flips.html.jinja"
 TASKS = ("lost_lm_eval.yaml", "lost_lm_eval.py", "lost_inspect.py")  # copied as they are
 LOST = ("question", "answer", "aliases", "relation", "prompt", "message", "before", "after")
 LONG = 60  # letters of names in a folder's
@@ -82,10 +81,12 @@ def headline(found: Flips) -> str:
             else f"Yes: {found.condition} is true of none"
         )
     elif all(side.lost.value == 0 for side in found.compared):
-        verdict = "No known fact that was asked is lost"
+        verdict = "Yes, as far as was asked: no known fact is lost"
     else:
         worst = max(found.compared, key=lambda side: side.lost.value or 0)
-        verdict = f"{short(worst.name)} loses {in_words(worst.lost)} of the known facts"
+        sure = (worst.lost.low or 0) > max(nulls, default=0)
+        answer = "No" if sure else "Too few facts to tell"
+        verdict = f"{answer}: {short(worst.name)} loses {in_words(worst.lost)} of the known facts"
     return f"{verdict}{beside}."
 
 
@@ -106,7 +107,6 @@ def claim_in_words(side: Side) -> str:
 
 def html(found: Flips) -> str:
     """The page, without a link to another host."""
-    template = jinja2.Environment(autoescape=True).from_string(PAGE.read_text("utf-8"))
     facts = {fact.fact_id: fact for fact in found.facts}
     gains = [
         (short(side.name), fact, side.answers[fact.fact_id])
@@ -114,17 +114,21 @@ def html(found: Flips) -> str:
         for fact in found.facts
         if not fact.known and fact.fact_id in side.answers and side.answers[fact.fact_id].right
     ]
-    return template.render(
-        found=found,
-        headline=headline(found),
-        title=f"{short(found.a)} and what became of it",
-        losses=found.losses.to_dict("records"),
-        by_all=found.lost_by_all if len(found.compared) > 1 else [],
-        facts=facts,
-        gains=gains,
-        short=short,
-        words=in_words,
-        claim=claim_in_words,
+    return (
+        page.templates()
+        .get_template(PAGE)
+        .render(
+            found=found,
+            headline=headline(found),
+            title=f"{short(found.a)} and what became of it",
+            losses=found.losses.to_dict("records"),
+            by_all=found.lost_by_all if len(found.compared) > 1 else [],
+            facts=facts,
+            gains=gains,
+            short=short,
+            words=in_words,
+            claim=claim_in_words,
+        )
     )
 
 

@@ -35,8 +35,8 @@ from factrobust.together.opened import (
     chosen_format,
     format_for,
     in_format,
-    is_address,
     opened,
+    rounded,
     short,
 )
 from factrobust.wording.metrics import stated
@@ -563,9 +563,8 @@ class Again(Model):
 def _nulls(a: Any, first: Model, dtype: str | None) -> Iterator[Model]:
     """A once more, and A at 8 bits where it has weights that have more."""
     yield Again(first)
-    if isinstance(a, str) and not is_address(a) and "~" not in a:
-        plain = a.rpartition("#")[0] if chosen_format(a) else a
-        yield in_format(opened(f"{plain}~round 8", dtype), first.prompt_format)
+    if (at_8 := rounded(a, 8, first.prompt_format, dtype)) is not None:
+        yield at_8
 
 
 # -- logs --------------------------------------------------------------------------------------------

@@ -139,6 +139,17 @@ def format_for(model: Model, facts: pd.DataFrame, chosen: str = "") -> str:
     return chosen
 
 
+def rounded(name: Any, bits: int, prompt_format: str, dtype: str | None = None) -> Model | None:
+    """The model of a name with its weights rounded to so many bits, asked in that format; None where
+    its weights cannot be had, or were changed already."""
+    if not isinstance(name, str) or is_address(name) or name.startswith(llama_cpp.START):
+        return None
+    named = read_name(name)
+    if named.change:
+        return None
+    return in_format(opened(f"{named.text}~round {bits}", dtype), prompt_format)
+
+
 def in_format(model: Model, prompt_format: str) -> Model:
     """The model, asked in that prompt format; the given one keeps its own."""
     if model.prompt_format == prompt_format:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import math
 from collections import Counter
 
 import jinja2
@@ -11,8 +12,9 @@ import yaml
 from factrobust.paths import DATA
 from factrobust.plots import blocks, style
 from factrobust.together.card import VERDICTS, Card
+from factrobust.together.opened import short
 
-PAGE = DATA / "cards" / "page.html.jinja"
+PAGE = "page.html.jinja"
 
 
 def picture(card: Card) -> bytes:
@@ -31,20 +33,50 @@ def picture(card: Card) -> bytes:
     return out.getvalue()
 
 
+def headline(card: Card) -> str:
+    """The sentence that answers: can its facts be relied on?"""
+    known = [fact for fact in card.facts if fact.known]
+    hold = sum("holds" in fact.verdicts for fact in known)
+    return (
+        f"{short(card.model)} knows {len(known)} of {len(card.facts)} facts that were asked, and "
+        f"{hold} of these hold in every answer."
+    )
+
+
+def kind(verdict: str) -> str:
+    """The colour of a verdict, a class of data/cards/style.css."""
+    if verdict.startswith("unknown"):
+        return "unknown"
+    return "holds" if verdict == "holds" else "lost"
+
+
+def templates() -> jinja2.Environment:
+    """The templates of data/cards, for pages without a link to another host."""
+    return jinja2.Environment(autoescape=True, loader=jinja2.FileSystemLoader(DATA / "cards"))
+
+
 def html(card: Card) -> str:
     """The page, without a link to another host."""
     counts, order = Counter(v for fact in card.facts for v in fact.verdicts), [*VERDICTS.index]
     about = card.model_dump(exclude={"measures", "facts", "missing", "cannot_say", "notes"})
-    template = jinja2.Environment(autoescape=True).from_string(PAGE.read_text("utf-8"))
-    found = template.render(
-        card=card,
-        picture=base64.b64encode(picture(card)).decode(),
-        measures=[m.model_dump().values() for m in card.measures],
-        verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
-        about=[(name.replace("_", " "), value) for name, value in about.items()],
-        facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
+    about["model"] = short(card.model)
+    found = (
+        templates()
+        .get_template(PAGE)
+        .render(
+            card=card,
+            name=short(card.model),
+            headline=headline(card),
+            kind=kind,
+            exp=math.exp,
+            picture=base64.b64encode(picture(card)).decode(),
+            measures=[m.model_dump().values() for m in card.measures],
+            verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
+            about=[(name.replace("_", " "), value) for name, value in about.items()],
+            facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
+        )
     )
-    return str(found) + "\n"
+    return f"{found}\n"
 
 
 def model_index(card: Card) -> str:

@@ -1,0 +1,123 @@
+"""What a quantised file lost, beside the numbers that people choose such files by.
+
+Forms of a model are changes of its weights (`models.damage`) as the files of llama.cpp's formats
+hold them, and the model once more, asked in another batch and order: what asking twice loses.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from factrobust import draws, schemas
+from factrobust.decoding import metrics, probe
+from factrobust.models import divergence, k_quants
+from factrobust.models.damage import LLAMA_CPP, Damage, damaged
+from factrobust.models.interface import Model
+from factrobust.models.records import Records
+from factrobust.statistics import Array, Interval, bootstrap_statistic
+from factrobust.together import spine
+from factrobust.together.flips import Again
+from factrobust.wording.prediction import compared
+
+AGAIN = "asked again"
+FORMS = (
+    Damage("round", 8),
+    Damage("K", 6),
+    Damage("K", 5),
+    Damage("K", 4),
+    Damage("round", 4),
+    Damage("K", 3),
+    Damage("K", 2),
+    Damage("prune", 0.2),
+)
+NUMBERS = ("mean_kl", "tail_kl", "different_top", "perplexity")  # the higher, the further away
+SIGNS = ("logprob", "t_b", "short")  # of a fact; the higher, the more robust
+
+
+def called(form: Damage) -> str:
+    """What people call a file of this form: "Q4_K", or "20% pruned"."""
+    if form.way == "K":
+        return k_quants.FORMATS[int(form.dose)]
+    if form.way == "prune":
+        return f"{form.dose:.0%} pruned"
+    return LLAMA_CPP.get(form.dose, form.label)
+
+
+def taken(known: pd.DataFrame, n: int) -> pd.DataFrame:
+    """At most n known facts of each model, with SIGNS: those that most models know first, then by
+    lot."""
+    shared = known.groupby("fact_id")["model"].transform("size")
+    lot = known["fact_id"].map(draws.hash48)
+    order = known.assign(shared=-shared, lot=lot).sort_values(["shared", "lot"])
+    few = order.groupby("model").head(n).drop(columns=["shared", "lot"])
+    few["logprob"] = few["logprobs"].map(sum)
+    few["short"] = -few["logprobs"].map(len)
+    found = few.merge(metrics.exact_breaking(probe.curves(few)), how="left")
+    return found.assign(t_b=found["t_b"].clip(upper=spine.HIGHEST))
+
+
+def asked(
+    models: Sequence[Model], known: pd.DataFrame, forms: Sequence[Damage], records: Records
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Which of its known facts each form of a model lost: model, form, fact_id, relation, text, lost
+    (1 or 0); and of each form but AGAIN model, form, NUMBERS and tokens (`divergence.summary`)."""
+    lost, numbers = [], []
+    for model in models:
+        facts = known.loc[known["model"] == model.name, [*schemas.AskedFacts.columns]]
+        for form, other in _forms(model, forms):
+            said = spine.greedy(other, facts)
+            part = said[["fact_id", "relation", "text"]]
+            part = part.assign(model=model.name, form=form, lost=1 - said["right"].astype(int))
+            lost.append(part)
+            if form != AGAIN:
+                table = divergence.compared(other, model, divergence.the_text(), records)
+                about = {"model": model.name, "form": form}
+                numbers.append(about | divergence.summary(table))
+    return pd.concat(lost, ignore_index=True), pd.DataFrame(numbers)
+
+
+def _forms(model: Model, forms: Sequence[Damage]) -> Iterator[tuple[str, Model]]:
+    yield AGAIN, Again(model)
+    for form in forms:
+        yield called(form), damaged(model.name, form)
+
+
+def how_many(lost: pd.DataFrame, numbers: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
+    """Spearman's correlation, over a model's forms, of the share lost with each of the NUMBERS, a row
+    a model and number. Intervals draw whole relations; the numbers stay as they are."""
+    rows = []
+    for model, own in numbers.groupby("model", sort=False):
+        wide = lost[lost["model"] == model].pivot(
+            index=["relation", "fact_id"], columns="form", values="lost"
+        )
+        columns = [wide[form].to_numpy(float) for form in own["form"]]
+        relations = wide.index.get_level_values("relation").to_numpy()
+        for number in NUMBERS:
+            ranked = partial(_spearman, rankdata(own[number]))
+            found = bootstrap_statistic(ranked, columns, relations, n_boot=n_boot)
+            rows.append((model, number, *found[:3], len(own)))
+    return pd.DataFrame(rows, columns=["model", "number", *Interval._fields])
+
+
+def _spearman(ranks: Array, weights: Array, *columns: Array) -> Array:
+    """The correlation of these ranks [form] with those of the weighted means of the columns, [draw];
+    weights are [draw, row]."""
+    shares = np.stack([weights @ column for column in columns], axis=-1)
+    others = rankdata(shares, axis=-1)
+    x, y = ranks - ranks.mean(), others - others.mean(axis=-1, keepdims=True)
+    below = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
+    return np.divide((x * y).sum(axis=-1), below, out=np.zeros_like(below), where=below > 0)
+
+
+def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
+    """`wording.prediction.compared`: how well each of a fact's SIGNS tells facts that a form kept from
+    those that it lost, pairs of one form, all forms of a model together."""
+    rows = lost[lost["form"] != AGAIN].merge(known[["model", "fact_id", *SIGNS]])
+    form = pd.factorize(rows["form"])[0]
+    rows = rows.assign(group_id=rows["fact_id"], correct=1.0 - rows["lost"], repeat=form, fold=0)
+    keys = ["model", "group_id", "relation", "correct", "repeat", "fold"]
+    long = rows.melt(keys, list(SIGNS), "predictor", value_name="score")
+    return compared(long, ["model"], "score", reference="logprob", n_boot=n_boot)
