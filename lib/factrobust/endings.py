@@ -85,8 +85,8 @@ def ask(
         options["temperatures"] = temperatures
     found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **options)
     # 1. What has not begun is asked once more.
-    thoughts = []
-    others = []
+    thoughts: list[str] = []
+    others: list[str] = []
     for answer in found:
         if answer.filtered or split(answer.text, answer.prompt)[1].strip():
             continue

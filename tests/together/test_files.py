@@ -38,7 +38,9 @@ def test_a_number_that_orders_the_files_as_their_losses_do():
 def test_pairs_are_of_one_form_and_one_relation():
     """Fact i has log P -i. Form one loses 4 and 5, the least likely of each relation: both pairs each are
     won. Form two loses 0 and 1, the likeliest: all are lost. Together half."""
-    known = pd.DataFrame({"model": "m", "fact_id": range(6), "logprob": [-1.0 * i for i in range(6)]})
+    known = pd.DataFrame(
+        {"model": "m", "fact_id": range(6), "logprob": [-1.0 * i for i in range(6)]}
+    )
     known = known.assign(t_b=known["logprob"], short=-1.0)
     signs = files.which(lost_by(one=[4, 5]), known, n_boot=20)
     within = signs[signs["measure"] == "auc_within"].set_index("predictor")["mean"]

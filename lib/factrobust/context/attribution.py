@@ -47,7 +47,7 @@ def cases(marked: pd.DataFrame) -> pd.DataFrame:
         terms = rows.reindex(columns=list(weights)).astype(float)
         if not terms.notna().any().all():
             continue
-        perplexities = terms.columns.intersection(PERPLEXITIES)
+        perplexities = terms.columns.intersection(list(PERPLEXITIES))
         terms[perplexities] = np.log(terms[perplexities])
         table[name] = (terms * weights).sum(axis=1, skipna=False)
     return table
@@ -176,8 +176,8 @@ def auc(from_context: ArrayLike, score: ArrayLike) -> Auc:
     a = float(wins / (m * n))
     if a in (0, 1):
         least = TAILS[0] ** (1 / min(m, n))
-        bounds = (least, 1.0) if a == 1 else (0.0, 1 - least)
-        return Auc(a, *bounds, m, n)
+        low, high = (least, 1.0) if a == 1 else (0.0, 1 - least)
+        return Auc(a, low, high, m, n)
     of_one = a / (2 - a) - a**2
     of_other = 2 * a**2 / (1 + a) - a**2
     sums = (

@@ -421,10 +421,10 @@ def _swapped(
         levels.append(taken)
     # 2. What the passage says of the question.
     stated = ""
-    for sentence in passage:
-        is_about = sentence.fact["question_id"] == question["question_id"]
-        if is_about and not sentence.text.startswith(DENIED):
-            stated = sentence.names[0]
+    for said in passage:
+        is_about = said.fact["question_id"] == question["question_id"]
+        if is_about and not said.text.startswith(DENIED):
+            stated = said.names[0]
             break
     sentence, swap_1, swap_2 = map(join, passages)
     return {

@@ -226,7 +226,7 @@ def ask_known(
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
     memory = greedy(model, rows)
     contextual = greedy(model, rows, contexts["sentence"].tolist())
-    stated: list[Tokens] = (" " + contexts["stated"]).tolist()
+    stated: list[Tokens] = [f" {answer}" for answer in contexts["stated"]]
     for answers in (contextual, memory):
         texts = answers["tokens"].str.join("")
         for i, (text, token_ids) in enumerate(zip(texts, answers["token_ids"], strict=True)):

@@ -1,4 +1,4 @@
-"""How far a model's next tokens are from another's on a text, as llama.cpp's llama-perplexity counts.
+"""How far a model's next tokens are from another's on a text, as llama-perplexity counts.
 
 People choose a quantised file by these numbers (`--kl-divergence`): the mean and the 99.9%
 quantile of the Kullback-Leibler divergence of its next-token distribution from that of the file
@@ -38,8 +38,9 @@ def the_text() -> str:
 def compared(
     model: RecordedModel, base: RecordedModel, text: str, records: Records
 ) -> pd.DataFrame:
-    """A row a token of the text that counts: kl (nats, of the base's distribution from the model's),
-    logprob and base_logprob (of the token), and same (both have the same likeliest token).
+    """A row a token of the text that counts: kl (nats, of the base's distribution from the
+    model's), logprob and base_logprob (of the token), and same (both have the same likeliest
+    token).
 
     The text is cut into pieces of CONTEXT tokens; of each, the tokens of the second half count,
     which have at least half a piece before them. A last piece that is shorter is left out.
@@ -56,8 +57,8 @@ def compared(
 
 
 def summary(table: pd.DataFrame) -> dict[str, float]:
-    """Of `compared`: mean_kl and tail_kl (nats), different_top (the share without the same likeliest
-    token), perplexity (of the model), and tokens, their number."""
+    """Of `compared`: mean_kl and tail_kl (nats), different_top (the share without the same
+    likeliest token), perplexity (of the model), and tokens, their number."""
     return {
         "mean_kl": float(table["kl"].mean()),
         "tail_kl": float(table["kl"].quantile(TAIL)),

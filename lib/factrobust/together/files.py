@@ -6,6 +6,7 @@ hold them, and the model once more, asked in another batch and order: what askin
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from factrobust import draws, schemas
 from factrobust.decoding import metrics, probe
 from factrobust.models import divergence, k_quants
 from factrobust.models.damage import LLAMA_CPP, Damage, damaged
-from factrobust.models.interface import Model
+from factrobust.models.interface import Model, RecordedModel
 from factrobust.models.records import Records
 from factrobust.statistics import Array, Interval, bootstrap_statistic
 from factrobust.together import spine
@@ -73,7 +74,10 @@ def asked(
             part = part.assign(model=model.name, form=form, lost=1 - said["right"].astype(int))
             lost.append(part)
             if form != AGAIN:
-                table = divergence.compared(other, model, divergence.the_text(), records)
+                base = cast(RecordedModel, model)
+                form_of_it = cast(RecordedModel, other)
+                text = divergence.the_text()
+                table = divergence.compared(form_of_it, base, text, records)
                 about = {"model": model.name, "form": form}
                 numbers.append(about | divergence.summary(table))
     return pd.concat(lost, ignore_index=True), pd.DataFrame(numbers)

@@ -101,8 +101,10 @@ def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
     states the rival (None without one)."""
     plain = no_word_changed(asked, seed)
     first = plain[plain["form"] == 1]
-    rest = [other_words(asked, seed), plain[plain["form"] > 1], sentences(asked, pool, seed)]
-    rest = pd.concat(rest, ignore_index=True)
+    rest = pd.concat(
+        [other_words(asked, seed), plain[plain["form"] > 1], sentences(asked, pool, seed)],
+        ignore_index=True,
+    )
     said = pd.concat(
         [spine.greedy(model, first, COARSE, free=True), spine.greedy(model, rest, free=True)],
         ignore_index=True,
@@ -116,8 +118,14 @@ def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
 def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
     """SAMPLES answers to each fact at HEAT and COLD times a model's `median` t_b: ABOUT."""
     doses = {round(HEAT * median, 6): "hot", round(COLD * median, 6): "cold"}
-    how = {"temperatures": [*doses], "n": SAMPLES, "max_new_tokens": probe.LONG}
-    drawn = probe.sampled(model, asked, seed=seed, **how)
+    drawn = probe.sampled(
+        model,
+        asked,
+        temperatures=[*doses],
+        n=SAMPLES,
+        max_new_tokens=probe.LONG,
+        seed=seed,
+    )
     pairs = zip(drawn["text"], answers(drawn), strict=True)
     drawn = drawn.assign(
         right=[stated(text, names) for text, names in pairs],
@@ -134,8 +142,8 @@ def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
     for way in ways:
         other = in_format(damaged(model.name, way), model.prompt_format)
         said = spine.greedy(other, asked, free=True)
-        changed = {"way": way.way, "dose": way.dose, "draw": way.seed}
-        parts.append(said.assign(model=model.name, arm=way.label, form=1, **changed))
+        said = said.assign(model=model.name, arm=way.label, form=1)
+        parts.append(said.assign(way=way.way, dose=way.dose, draw=way.seed))
     return pd.concat(parts, ignore_index=True)[[*ABOUT, "way", "dose", "draw"]]
 
 

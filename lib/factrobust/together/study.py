@@ -91,8 +91,10 @@ class Study(study.Study):
             parts.append(_right(model, same, first.name, n_larger))
             parts.append(_right(model, unknown, model.name, n_larger))
         self.known = pd.concat(parts, ignore_index=True)
-        counts = self.known.groupby(["model", "whose"], sort=False).size()
-        told = ", ".join(f"{model} {n} of {whose}'s" for (model, whose), n in counts.items())
+        counts = self.known.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
+        told = ", ".join(
+            "{model} {n} of {whose}'s".format(**row) for row in counts.to_dict("records")
+        )
         self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:

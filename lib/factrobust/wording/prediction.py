@@ -49,7 +49,7 @@ def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64
     lots = [draws.hash48(seed, name) for name in groups["group_id"]]
     outcome, _ = pd.factorize(groups["correct"], sort=True)
     relation, _ = pd.factorize(groups["relation"], sort=True)
-    order = np.lexsort([lots, outcome, relation])
+    order = np.lexsort([np.array(lots), outcome, relation])
     fold = np.empty(len(groups), dtype=np.int64)
     fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
     return fold
@@ -259,8 +259,8 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
         return pairs
     hit = np.where(score == 0.5, 0.5, (score > 0.5) == correct)
     each = np.bincount(relation).astype(float)
-    hits = np.bincount(relation, hit)
-    squares = np.bincount(relation, (score - correct) ** 2)
+    hits = np.bincount(relation, hit).astype(float)
+    squares = np.bincount(relation, (score - correct) ** 2).astype(float)
     return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
 
 
