@@ -108,6 +108,22 @@ def test_within_and_between(check, models, points):
         assert line == pytest.approx(np.array([[0.1, 0.2], [0.3, 0.6]]))
 
 
+def test_distributions_are_as_high_as_their_row(check, rows, entries):
+    """Two equal heaps about 0 and 4: a density with two peaks, and least in the middle."""
+    heaps = pd.DataFrame({"value": [-1.0, 0, 1, 3, 4, 5], "model": GEMMA, "predictor": "SCons"})
+    one = heaps.assign(relation="author")
+    table = pd.concat([one, one.assign(relation="sport", value=2.0)])  # one value: no line
+    fig = check(plots.distributions(table), axes=1)
+    [line] = fig.axes[0].lines
+    x, y = line.get_xydata().T
+    assert rows(fig.axes[0]) == ["author", "sport"]
+    assert (x[0], x[-1]) == (-1, 5)
+    assert y.min() == pytest.approx(-0.45)
+    assert y == pytest.approx(y[::-1])  # the heaps mirror each other
+    assert y[49] > y[20]
+    assert entries(fig) == [GEMMA]
+
+
 def test_binned_correctness(check):
     one = pd.DataFrame({"midpoint": [0.2, 0.6, 0.8], "correct": [0.0, 1.0, 0.5], "n": [5, 20, 4]})
     table = pd.concat(one.assign(model=GEMMA, relation=r, predictor="SPop") for r in RELATIONS)

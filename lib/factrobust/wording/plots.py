@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde
 
 from factrobust.plots import blocks, style
 from factrobust.statistics import as_mean
@@ -153,6 +154,32 @@ def within_and_between(table: pd.DataFrame) -> Figure:
             axis.set_ylabel("right answers" + (",\nminus the relation's share" if inside else ""))
             axis.set_title("questions within relations" if inside else "relations")
     return blocks.legend(fig, blocks.keys(looks))
+
+
+def distributions(table: pd.DataFrame) -> Figure:
+    """Figure 4: how each predictor is distributed, a row a relation, a panel a predictor. `table` of
+    `wording.regression.numeric`. A line is a kernel density (Scott's width) between the least and the
+    largest value, each as high as its row; without two different values there is none."""
+    looks, relations = style.looks(table["model"]), sorted(table["relation"].unique())
+    table = table.assign(predictor=table["predictor"].str.lower().replace(PREDICTORS))
+    height = 0.85 + 0.26 * len(relations)
+    fig, panels = blocks.panels(
+        table, "predictor", height=height, labels=("", "relation"), sharex=False
+    )
+    for axis, part in panels:
+        axis.set(title="", xlabel=part["predictor"].iloc[0])
+        for (model, relation), own in part.groupby(["model", "relation"]):
+            values = own["value"].dropna()
+            if values.nunique() < 2:
+                continue
+            x = np.linspace(values.min(), values.max(), 100)
+            density = gaussian_kde(values)(x)
+            y = relations.index(relation) + 0.45 - 0.9 * density / density.max()
+            axis.plot(x, y, color=looks[str(model)].colour, ls=looks[str(model)].line, lw=1)
+    blocks.name_rows([axis for axis, _ in panels], [*map(style.name, relations)])
+    return blocks.legend(
+        fig, [blocks.key(style.model_name(m), look, marker="") for m, look in looks.items()]
+    )
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:

@@ -291,13 +291,20 @@ def within(
     return pd.concat(tables, ignore_index=True).reindex(columns=WITHIN)
 
 
+def numeric(groups: pd.DataFrame) -> pd.DataFrame:
+    """One row a question and numeric predictor that varies: model, relation, correct, predictor, value."""
+    varies = [name for name in NUMERIC if groups.get(COLUMNS[name], pd.Series()).nunique() > 1]
+    names = {COLUMNS[name]: name for name in varies}
+    keys = ["model", "relation", "correct"]
+    return groups.rename(columns=names).melt(keys, varies, "predictor")
+
+
 def binned_correctness(groups: pd.DataFrame, *, bins: int = 4) -> pd.DataFrame:
     """Share of right answers against each numeric predictor, by category (figure 5), in bins of
     equal size of a model's and category's questions; equal values share a bin. midpoint is a bin's
     mean, in the predictor's unit. Bounds are exact binomial 95% ones over its n questions."""
-    names = {COLUMNS[name]: name for name in NUMERIC if groups[COLUMNS[name]].nunique() > 1}
     keys = ["model", "relation", "predictor"]
-    rows = groups.rename(columns=names).melt([*keys[:2], "correct"], [*names.values()], "predictor")
+    rows = numeric(groups)
     ranks = rows.groupby(keys)["value"].rank(pct=True)
     rows["bin"] = np.ceil(ranks * bins).clip(1, bins)
     rows["midpoint"] = rows.groupby([*keys, "bin"])["value"].transform("mean")
