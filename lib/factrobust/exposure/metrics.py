@@ -220,7 +220,7 @@ def _fits(
         doses = part.groupby("exposure")[value]
         means = doses.mean()
         dose = means.index.to_numpy(float)
-        n = np.asarray(doses.size(), dtype=float)
+        n = doses.size().to_numpy().astype(float)
         best = fit_hill(dose, means.to_numpy(float), n, most)
         drawn = fit_hills(dose, _drawn_means(doses, n_boot), n, most)
         yield Curves(key, best, drawn, dose.max(), len(part))

@@ -93,7 +93,7 @@ class Study(study.Study):
         self.known = pd.concat(parts, ignore_index=True)
         counts = self.known.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
         told = ", ".join(
-            "{model} {n} of {whose}'s".format(**row) for row in counts.to_dict("records")
+            f"{row['model']} {row['n']} of {row['whose']}'s" for row in counts.to_dict("records")
         )
         self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
 
