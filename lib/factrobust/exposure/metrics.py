@@ -220,7 +220,7 @@ def _fits(
         doses = part.groupby("exposure")[value]
         means = doses.mean()
         dose = means.index.to_numpy(float)
-        n = doses.size().to_numpy().astype(float)
+        n = doses.size().to_numpy(float)
         best = fit_hill(dose, means.to_numpy(float), n, most)
         drawn = fit_hills(dose, _drawn_means(doses, n_boot), n, most)
         yield Curves(key, best, drawn, dose.max(), len(part))
@@ -437,7 +437,7 @@ def crossings(
         doses = part.groupby("exposure")[value]
         means = doses.mean()
         dose = means.index.to_numpy(float)
-        n = doses.size().to_numpy(float)
+        n = np.array([len(values) for _, values in doses], dtype=float)
         found = _place(dose, means.to_numpy(float), n, at)
         drawn = [_place(dose, draw, n, at) for draw in _drawn_means(doses, n_boot).T]
         low, high = np.quantile(drawn, TAILS, method="inverted_cdf")
