@@ -67,7 +67,7 @@ def saved(monkeypatch):
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
     figures = {name for name in saved if re.fullmatch(r"figure-\d+", name)}
-    assert figures == {f"figure-0{n}" for n in (5, 7, 8, 9)}
+    assert figures == {f"figure-0{n}" for n in (5, 6, 7, 8, 9)}
     [axis] = saved["figure-07"].axes
     rates = {(round(line.get_ydata()[0], 6), line.get_mfc() == "white") for line in axis.lines}
     # Three drift, and win half of their balanced matches; three know, and are drawn hollow.
