@@ -208,7 +208,7 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
 
 def test_every_recorded_answer_is_written(tmp_path, capsys):
     command.main(["answers", "--out", str(tmp_path)])
-    assert capsys.readouterr().out.count(str(tmp_path)) == 2
+    assert capsys.readouterr().out.count(str(tmp_path)) == 3  # parquet and CSV, and every call
     table = pd.read_parquet(tmp_path / "answers.parquet")
     assert set(table["part"]) == {"decoding", "time", "wording", "context", "together"}
     assert len(table) > 10_000
@@ -216,3 +216,4 @@ def test_every_recorded_answer_is_written(tmp_path, capsys):
     assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
     read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
     assert len(read) == len(table)
+    assert len(pd.read_parquet(tmp_path / "calls.parquet")) > len(table)

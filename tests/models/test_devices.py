@@ -172,7 +172,7 @@ def adapted(tmp_path):
             if weights.requires_grad:
                 torch.nn.init.normal_(weights, std=0.3)
         tuned.save_pretrained(tmp_path)
-        return tmp_path, adapters._said(tuned.eval())
+        return tmp_path, adapters._log_probabilities(tuned.eval())
 
     return made
 
@@ -183,7 +183,7 @@ def test_adapters_are_merged_where_the_layers_are(name, on, adapted):
     folder, expected = adapted(name)
     with labelled():
         whole = adapters.merged(placed(network_of(name), on, NETWORKS[name]), folder)
-        assert adapters._said(whole).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
+        assert adapters._log_probabilities(whole).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
 
 
 # ---- layers that found no place --------------------------------------------------------------------

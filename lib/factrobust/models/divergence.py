@@ -8,7 +8,7 @@ it was made of, the share of places where both have the same likeliest token, an
 import json
 import tempfile
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 from factrobust.models import tokens
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Batches, Call, Records, ask_all
-from factrobust.paths import BUILD, DATA
+from factrobust.paths import BUILD, DATA, noted
 
 TEXT = DATA / "divergence.txt"
 CONTEXT = 512  # tokens that are read at once; llama.cpp's default
 OPERATION = "divergence"
 TAIL = 0.999
+COLUMNS = ["kl", "logprob", "base_logprob", "same"]
 
 Array = NDArray[np.float32]
 Piece = tuple[list[int], Array]
 
 
-@cache
 def the_text() -> str:
     """The text that is read: prose of this repository, which no model was trained on."""
-    return TEXT.read_text("utf-8")
+    return noted(TEXT).read_text("utf-8")
 
 
 def compared(
@@ -53,7 +53,7 @@ def compared(
         yield [0], [_compared(_pieces(model, text), its)]
 
     [columns] = ask_all(records, [call], compute, label=f"{model.name} {OPERATION}")
-    return pd.DataFrame(columns).astype({"same": bool})
+    return pd.DataFrame(columns)[COLUMNS].astype({"same": bool})
 
 
 def summary(table: pd.DataFrame) -> dict[str, float]:
@@ -71,7 +71,7 @@ def summary(table: pd.DataFrame) -> dict[str, float]:
 def _compared(pieces: Iterator[Piece], base: Array) -> dict[str, list[float]]:
     """The columns of `compared`, of the model's pieces beside the base's log-probabilities
     [place, token id]."""
-    found: dict[str, list[float]] = {"kl": [], "logprob": [], "base_logprob": [], "same": []}
+    found: dict[str, list[float]] = {name: [] for name in COLUMNS}
     places = iter(base)
     for ids, mine in pieces:
         for token, q in zip(ids, mine, strict=True):

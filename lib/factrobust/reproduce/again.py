@@ -134,9 +134,10 @@ def names_of_models() -> dict[str, str]:
 
 def name_of(fingerprint: str) -> str:
     """What a reader calls the model of a fingerprint: "gemma-3-270m round 4"."""
-    identity, _, *changed = fingerprint.split()
     if fingerprint == Encoder().fingerprint:
         return MINILM
+    identity, *about = fingerprint.split()
+    changed = about[1:]  # after the dtype; a model that is trained on the spot has none
     return " ".join([names_of_models().get(identity, identity), *changed])
 
 
