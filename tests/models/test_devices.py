@@ -183,7 +183,9 @@ def test_adapters_are_merged_where_the_layers_are(name, on, adapted):
     folder, expected = adapted(name)
     with labelled():
         whole = adapters.merged(placed(network_of(name), on, NETWORKS[name]), folder)
-        assert adapters._log_probabilities(whole).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
+        assert adapters._log_probabilities(whole).numpy() == pytest.approx(
+            expected.numpy(), abs=1e-3
+        )
 
 
 # ---- layers that found no place --------------------------------------------------------------------

@@ -174,9 +174,12 @@ def test_a_model_that_cannot_be_had_is_left_out_and_named(folder, toy):
     def missing(fingerprint):
         raise ModelError("toy is not installed: make toys")
 
-    compared, left_out = ask_again(draw(folder, 0.1, 0, [ONE]), lambda line: None, missing)
+    lines = []
+    compared, left_out = ask_again(draw(folder, 0.1, 0, [ONE]), lines.append, missing)
     assert compared == []
-    assert left_out == {"sha256:0123456789abcdef": "toy is not installed: make toys"}
+    name = "sha256:0123456789abcdef"
+    assert lines[-1] == f"asking again: {name} is left out, toy is not installed: make toys"
+    assert left_out == {name: "toy is not installed: make toys"}
     trained = Recorded(Call("tiny", "training", "", "{}"), ONE, {"texts": {}})
     assert list(ask_again([trained], lambda line: None)[1]) == ["training"]
 

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -621,16 +622,20 @@ def _in_memory(
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         with reading(weights.name):
             check_memory(weights, dtype)
+            tell(f"{weights.name}: reading its weights")
             network, found = read_network(auto, where, dtype, **options)
         check_names(network, found, weights.name)
         check_in_memory(network, weights.name)  # before anything is added to its weights
         for folder in adapters_of(weights):
             from factrobust.models.adapters import merged
 
-            with reading(f"the adapter in {folder}"):
+            with reading(f"the adapter in {folder}"), warnings.catch_warnings():
+                # peft 0.21 asks transformers by a name that transformers 6 will drop.
+                warnings.simplefilter("ignore", FutureWarning)
                 network = merged(network, folder)
         if change:
             change(network)
+        tell(f"{weights.name}: checking the fast ways to ask it")
         model = kind(network, _tokenizer(weights), **about)
         prepack(network)  # once its own logits have been checked
         return model

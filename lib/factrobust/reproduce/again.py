@@ -190,11 +190,18 @@ def ask_again(
     by_model = itertools.groupby(wanted, key=lambda recorded: recorded.call.model)
     for fingerprint, group in by_model:
         name = name_of(fingerprint)
-        show(f"asking again: {len(compared):,} of {len(wanted):,} answers, loading {name}")
+        records = list(group)
+        show(f"asking again: {len(compared):,} of {progress.total:,} answers, loading {name}")
         try:
             model = load(fingerprint)
+        except ModelError as error:
+            left_out[name] = str(error)
+            progress.leave_out(records)
+            show(f"asking again: {name} is left out, {error}")
+            continue
+        try:
             progress.resume()
-            for recorded, now in _asked(model, list(group)):
+            for recorded, now in _asked(model, records):
                 verdict, difference = compare(recorded.value, now)
                 compared.append(Compared(recorded, now, verdict, difference))
                 progress.advance(recorded, name)
@@ -218,6 +225,11 @@ class Progress:
         self.shown_at = 0.0  # of these seconds
         self.resume()
 
+    def leave_out(self, records: Sequence[Recorded]) -> None:
+        """These will not be asked."""
+        self.total -= len(records)
+        self.work -= sum(map(_work, records))
+
     def resume(self) -> None:
         """A model is loaded: time counts from now on."""
         self.last = time.monotonic()
@@ -232,7 +244,7 @@ class Progress:
         if self.seconds <= self.shown_at + SHOW_SECONDS:
             return
         self.shown_at = self.seconds
-        left = _left(self.seconds, self.work_done / self.work)
+        left = _left(self.seconds, self.work_done / self.work) if self.work else ""
         self.show(f"asking again: {self.answers:,} of {self.total:,} answers, {name}{left}")
 
 
