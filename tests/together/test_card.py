@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.style
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from factrobust import command
 from factrobust.datasets.named import load_named
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
+from factrobust.plots import style
 from factrobust.tables import FactsError
 from factrobust.together import card as cards
 from factrobust.together import page, spine
@@ -311,6 +313,12 @@ def test_the_page_is_one_file_and_holds_every_fact(mine, tmp_path):
     assert all(fact.question in text for fact in made.facts)
     assert "Paris&lt;b&gt;" in text
     assert page.picture(made).startswith(b"\x89PNG")
+    with matplotlib.style.context(style.STYLE):
+        fig = page.drawn(made)
+        fig.draw_without_rendering()
+        drawn = [axis.get_tightbbox() for axis in fig.axes]
+    assert all(fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1 for box in drawn)  # no name is cut
+    assert all(fig.bbox.y0 <= box.y0 and box.y1 <= fig.bbox.y1 for box in drawn)
     assert "revision: " + made.data_sha256 in page.model_index(made)
 
 

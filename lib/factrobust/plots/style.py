@@ -111,10 +111,13 @@ WORLD = {
 }
 
 
+STYLE = Path(__file__).with_name("factrobust.mplstyle")
+
+
 def setup() -> None:
     """Use the project's fonts and sizes for all that is drawn from now on, and let a notebook show
     figures by `sharp`."""
-    matplotlib.style.use(Path(__file__).with_name("factrobust.mplstyle"))
+    matplotlib.style.use(STYLE)
     shell: Any = get_ipython()
     if not hasattr(shell, "kernel"):
         return

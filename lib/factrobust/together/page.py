@@ -6,8 +6,10 @@ import math
 from collections import Counter
 
 import jinja2
+import matplotlib.style
 import pandas as pd
 import yaml
+from matplotlib.figure import Figure
 
 from factrobust.paths import DATA
 from factrobust.plots import blocks, style
@@ -19,18 +21,30 @@ PAGE = "page.html.jinja"
 
 def picture(card: Card) -> bytes:
     """A PNG of the measures, with their intervals and, grey, their baselines."""
+    out = io.BytesIO()
+    with matplotlib.style.context(style.STYLE):
+        drawn(card).savefig(out, format="png", dpi=150, metadata={"Software": None})
+    return out.getvalue()
+
+
+def drawn(card: Card) -> Figure:
+    """The figure of `picture`."""
     table = card.table.rename(columns={"value": "mean"}).astype({"low": float, "high": float})
     rows = (table["name"] + " (n = " + table["n"].astype(str) + ")").tolist()
-    look = style.looks([card.model.partition("~")[0].partition("#")[0]]).popitem()[1]
+    known_as = card.model.partition("~")[0].partition("#")[0]
+    [look] = style.looks([known_as]).values()
     fig, [(axis, _)] = blocks.forest(
-        table.assign(model=card.model, measure=rows), "measure", rows, shares="x", width=style.DOUBLE,
-        xlabel="share of facts (FRS: mean score, 0 to 1), 95% interval; grey: baseline", looks={card.model: look},
-    )  # fmt: skip
+        table.assign(model=card.model, measure=rows),
+        "measure",
+        rows,
+        shares="x",
+        width=style.DOUBLE,
+        xlabel="share of facts (FRS: mean score, 0 to 1), 95% interval; grey: baseline",
+        looks={card.model: look},
+    )
     baseline = pd.to_numeric(table["baseline"])
     axis.plot(baseline, range(len(table)), "|", color=style.GREY, ms=11, mew=2)
-    out = io.BytesIO()
-    fig.savefig(out, format="png", dpi=150, metadata={"Software": None})
-    return out.getvalue()
+    return fig
 
 
 def headline(card: Card) -> str:
