@@ -125,7 +125,7 @@ def copy_meter(table: pd.DataFrame, rows: Sequence[str]) -> Figure:
         panel="model",
         by="about",
         looks=ABOUT,
-        xlabel="share followed",
+        xlabel="share of answers that follow",
         shares="x",
         width=DOUBLE,
     )

@@ -214,7 +214,9 @@ def dial(
             axis.text(s, 0.37, f" {name} ", ha=side, **where)
         axis.axvline(1, **style.REFERENCE)
         axis.set_ylim(0.35, 1.02)
-        axis.set_title(f"{axis.get_title()}\nlargest miss {here['miss'].max():.3f}")
+        axis.set_title(
+            f"{axis.get_title()}\ncircles at most {here['miss'].max():.3f} off the lines"
+        )
         blocks.log_axis(axis, part["s"])
     handles = [blocks.key(f"$d$ = {d:g}", look, marker="") for d, look in looks.items()]
     paper = blocks.key("the paper's table 1", marker="o", mfc="white", ls="")

@@ -43,7 +43,8 @@ def by_exposure(
 ) -> Figure:
     """A measure against the exposure: points with intervals, one of `looks` each value of `by`.
     `table`: intervals by `by`, exposure and, if given, `panel`. `curves`, of
-    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`."""
+    `exposure.metrics.fitted_curves`, are lines; without them points are joined. Dashed: `at`,
+    the share that a guess gets right."""
     blocks.check(table, by, panel, "exposure")
     series = dict(zip(style.ordered(table[by]), cycle(SERIES), strict=False))
     looks = looks or (style.looks(table[by]) if by == "model" else series)
@@ -87,7 +88,10 @@ def by_exposure(
         powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]
         named = [0] * (0 in table["exposure"].values) + powers
         axis.set_xticks(place(named), [str(number) for number in named])
-    return blocks.legend(fig, blocks.keys(looks))
+    handles = blocks.keys(looks)
+    if at is not None:
+        handles.append(blocks.key("a guess", marker="", **style.REFERENCE))
+    return blocks.legend(fig, handles)
 
 
 def shades(values: Sequence[str]) -> dict[str, style.Look]:
