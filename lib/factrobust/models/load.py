@@ -625,7 +625,8 @@ def _in_memory(
         if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         with reading(weights.name):
-            check_kinds(sorted(Path(where).glob("*.safetensors")), weights.name)
+            if not is_quantised(configuration(weights)):
+                check_kinds(sorted(Path(where).glob("*.safetensors")), weights.name)
             check_memory(weights, dtype)
             tell(f"{weights.name}: reading its weights")
             network, found = read_network(auto, where, dtype, **options)
@@ -686,6 +687,15 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     return network, about
 
 
+def is_quantised(config: Any) -> bool:
+    """Whether transformers has a reader for the way in which weights were quantised."""
+    from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+
+    about = getattr(config, "quantization_config", None) or {}
+    method = about.get("quant_method") if isinstance(about, dict) else about.quant_method
+    return str(getattr(method, "value", method)) in (*AUTO_QUANTIZER_MAPPING, "bitsandbytes")
+
+
 def check_kinds(files: Iterable[Path], name: str) -> None:
     """ModelError for a file of whole numbers: what they are to be multiplied by, transformers does
     not ask."""
@@ -695,7 +705,7 @@ def check_kinds(files: Iterable[Path], name: str) -> None:
         with safe_open(path, framework="pt") as file:
             for key in file.keys():  # noqa: SIM118
                 kind = file.get_slice(key).get_dtype()
-                if kind.startswith(("I", "U")) and key.endswith(("weight", "bias")):
+                if kind.startswith(("I", "U")) and key.endswith("weight"):
                     raise ModelError(
                         f"{path.name} of {name} holds {key} as whole numbers ({kind}), and nothing "
                         "here knows their scales; take the model in a form of float numbers"
