@@ -42,10 +42,10 @@ NO_VALUE = re.compile(
 # DOS's ("├®") and as Cyrillic ones ("РњРѕСЃ"); letters as a page names them ("&eacute;"); U+FFFD
 # and control characters.
 _SIGNS = "\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„†‡ˆ‰Š‹ŒŽ˜™š›œžŸ"
-_CYRILLIC = "[РС][°±Ііґµ¶·ё№є»јЅѕїѓЉљЊњЌќЋћЏџЎўЈ]"
+_CYRILLIC = "[РС][ЂЃђЅ°±Ііґµ¶·ё№є»јЅѕїѓЉљЊњЌќЋћЏџЎўЈ]"
 DAMAGED = re.compile(
     rf"[ÂÃÄÅÎÏÐÑ][{_SIGNS}]|Ã[\xa0«»](?=\w)|[ÂÃ][–—‘’“”…•](?=\w)|(?<=[a-zà-ÿ])[ÂÃ](?=\W|$)|Å‘|á[º»][{_SIGNS}“”]|â€|ï»¿|"
-    rf"[├┬]\S|‚Ä|(?<=[a-zA-Z])√[^\s\dπ]|√[^\s\w(π](?=[a-zA-Z])|(?:{_CYRILLIC}){{3}}|"
+    rf"[├┬]\S|‚Ä[ôòúùìî¶¢]|(?<=[a-zA-Z])√[^\s\dπ]|√[^\s\w(π](?=[a-zA-Z])|(?:{_CYRILLIC}){{3}}|"
     r"&(?:[a-zA-Z]{2,8}|#\d+);|\ufffd|[\x01-\x08\x0e-\x1f\x7f]"
 )
 

@@ -130,7 +130,18 @@ def test_an_end_that_a_database_writes_for_none_is_none(tmp_path, end, read):
 
 
 @pytest.mark.parametrize(
-    "answer", ["None", "Nan", "√2", "E = mc²", "(I Can't Get No) Satisfaction", "C&A", "Рі", "1E5"]
+    "answer",
+    [
+        "None",
+        "Nan",
+        "√2",
+        "E = mc²",
+        "(I Can't Get No) Satisfaction",
+        "C&A",
+        "Рі",
+        "1E5",
+        "‚Ärzte‘",
+    ],
 )
 def test_an_answer_that_only_looks_like_a_fault_is_one(tmp_path, answer):
     path = write(tmp_path, f"question,answer\nWho?,{answer}\n")
