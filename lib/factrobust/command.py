@@ -52,7 +52,6 @@ def parser() -> argparse.ArgumentParser:
     )
     flips.add_argument(
         "--fail-if",
-        default="",
         metavar="CONDITION",
         help="exit with 1 if, such as 'lost>0.05' (lost, gained, churn)",
     )
@@ -145,7 +144,7 @@ def check(given: argparse.Namespace) -> None:
     )
     if any(name is not None and not name.strip() for name in names):
         raise ValueError("a name is empty; write a model's name or a file there")
-    if given.command == "flips" and given.fail_if.strip():
+    if given.command == "flips" and given.fail_if is not None:
         from factrobust.together.flips import read_condition
 
         read_condition(given.fail_if)
@@ -193,7 +192,7 @@ def make_flips(given: argparse.Namespace) -> int:
         given.a,
         given.others,
         given.data,
-        fail_if=given.fail_if,
+        fail_if=given.fail_if or "",
         margin=given.margin,
         all_facts=given.all,
         dtype=given.dtype,

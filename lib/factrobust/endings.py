@@ -18,13 +18,19 @@ from typing import Any
 from factrobust.models import tokens
 from factrobust.models.interface import Generation, Model, ModelError
 
-# "The answer is:", "**Final answer:**", "A:", but not the first of options ("A: Jazz B: Rock").
+# "The answer is:", "**Final answer:**", "Answer - ", "A:", but not the first of options ("A: Jazz
+# B: Rock"); a heading that says no more than that; a tag of that name.
+WORDS = r"(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)"
 LABEL = re.compile(
-    r"(?:[\s*_#>]*(?:(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)|"
-    r"A(?!(?s:.*)\bB\s*:))\s*[*_]*:[\s*_]*)+"
+    rf"(?:[\s*_#>]*(?:"
+    rf"(?:{WORDS}|(?i:ans|response|assistant)|A(?!(?s:.*)\bB\s*:))\s*[*_]*[:：][\s*_]*|"
+    rf"{WORDS}[*_]*\s+[-–—=]\s+|"
+    rf"{WORDS}[*_]*[ \t]*\n[\s*_]*|"
+    rf"(?<=[#*_ ]){WORDS}[*_]*$|"
+    r"(?i:<answer>)\s*))+"
 )
 BLANK_LINES = re.compile(r"\s*\n\s*")
-QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:")
+QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:|(?i:</answer>)")
 LEAD = 8  # tokens that blank space or a label may take
 THINKING = 1024  # tokens that a thought may take
 

@@ -25,13 +25,28 @@ BLANK = (
 )
 # A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
 IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|\(\s*[\"'].*\)$|[\[{]\s*[\"']", re.DOTALL)
-NOTHING = ("", "null", "none", "nan")  # in a list
+NOTHING = ("", "null", "none", "nan", "<na>", "nat", "n/a", "#n/a")  # no name
+# What NumPy and Python print around a list.
+WRAPPED = re.compile(
+    r"(?:array|set|frozenset|list|tuple)\((.*?)(?:,\s*dtype=[\w.'<>]+)?\)",
+    re.DOTALL,
+)
+# What a spreadsheet or a program writes in the place of a value: no answer.
+NO_VALUE = re.compile(
+    r"#(?:N/A|REF!|VALUE!|NAME\?|DIV/0!|NUM!|NULL!)|nan|NaN|NULL|null|NaT|<NA>|"
+    r"[+-]?\d(?:\.\d+)?E[+]\d+"
+)
 # UTF-8 that was read as Windows' or Latin letters: a capital that begins a letter of two bytes, and
 # a sign that stands behind no capital in any language ("Ã©", "Å¡"); the quotes and dashes that also
-# end words only before a letter ("Ã–sterreich"); "â€™". Then U+FFFD and control characters.
+# end words only before a letter ("Ã–sterreich"); "â€™". Then as a Mac's letters ("√©", "‚Äô"), as
+# DOS's ("├®") and as Cyrillic ones ("РњРѕСЃ"); letters as a page names them ("&eacute;"); U+FFFD
+# and control characters.
 _SIGNS = "\x80-\x9f¡-ª¬-º¼-¿€‚ƒ„†‡ˆ‰Š‹ŒŽ˜™š›œžŸ"
+_CYRILLIC = "[РС][ЂЃђЅ°±Ііґµ¶·ё№є»јЅѕїѓЉљЊњЌќЋћЏџЎўЈ]"
 DAMAGED = re.compile(
-    rf"[ÂÃÄÅÎÏÐÑ][{_SIGNS}]|Ã[\xa0«»](?=\w)|[ÂÃ][–—‘’“”…•](?=\w)|(?<=[a-zà-ÿ])[ÂÃ](?=\W|$)|Å‘|á[º»][{_SIGNS}“”]|â€|ï»¿|\ufffd|[\x01-\x08\x0e-\x1f\x7f]"
+    rf"[ÂÃÄÅÎÏÐÑ][{_SIGNS}]|Ã[\xa0«»](?=\w)|[ÂÃ][–—‘’“”…•](?=\w)|(?<=[a-zà-ÿ])[ÂÃ](?=\W|$)|Å‘|á[º»][{_SIGNS}“”]|â€|ï»¿|"
+    rf"[├┬]\S|‚Ä[ôòúùìî¶¢]|(?<=[a-zA-Z])√[^\s\dπ]|√[^\s\w(π](?=[a-zA-Z])|(?:{_CYRILLIC}){{3}}|"
+    r"&(?:[a-zA-Z]{2,8}|#\d+);|\ufffd|[\x01-\x08\x0e-\x1f\x7f]"
 )
 
 
@@ -268,6 +283,18 @@ def filled(remedy: str) -> pa.Check:
     return pa.Check(lambda cells: cells.str.strip() != "", error=f"is empty; {remedy}")
 
 
+def one_value() -> pa.Check:
+    """Check that a cell is neither a list nor what stands where a value is missing or was cut."""
+    return pa.Check(
+        lambda cells: cells.map(lambda cell: not (NO_VALUE.fullmatch(cell) or _is_several(cell))),
+        error="is no single answer; write it out, and further ones as aliases",
+    )
+
+
+def _is_several(cell: str) -> bool:
+    return re.match(r"[\[{(]\s*[\"']", cell) is not None and cell[-1] in "])}"
+
+
 def list_of_texts() -> pa.Check:
     """Check that a cell with several texts can be read (`names_in`)."""
     return pa.Check(
@@ -327,6 +354,10 @@ def names_in(cell: str) -> list[str]:
     """The texts of a cell that may hold several: joined with | or ;, or a list as JSON, Python,
     NumPy or PostgreSQL write it. ValueError for a list that cannot be read."""
     cell = cell.strip(BLANK)
+    if cell.casefold() in NOTHING:
+        return []
+    if found := WRAPPED.fullmatch(cell):
+        cell = found[1].strip() or "[]"
     if IS_LIST.match(cell):
         parts = [str(part).strip(BLANK) for part in _listed(cell) if part is not None]
         return [whole_number(part) for part in parts if part.casefold() not in NOTHING]

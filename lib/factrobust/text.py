@@ -46,7 +46,9 @@ KANA = ("HIRAGANA", "KATAKANA")
 
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’`´′ʹʻʼʽʾʿ׳״＇", "'"))
 TRADE_MARKS = str.maketrans(dict.fromkeys("™®©℠"))
-DECIMAL_SIGNS = str.maketrans("٫٬", ".,")
+# Other signs for the same: of Arabic numbers, and the hyphens of editors.
+SIGNS = str.maketrans("٫٬٪‐‑‒", ".,%---")
+NUMERO = re.compile("№ ?")
 THIN_SPACE = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # 1 000, as in print
 RAISED = re.compile("(?<=\\d)(?=[²³¹⁰⁴-⁹⁻])")  # the power in 10²
 FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")  # 10½
@@ -55,6 +57,7 @@ COMMA = re.compile(r"(?<=\d),(?=(?:\d\d,)*\d{3}\b)")  # 1,000 and 12,34,567
 NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # .5
 ZEROS = re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.]*\d)")  # 1969.0, but not 10.0.0.1
 MINUS = re.compile(r"(?<![\w)\]])(?<!\d )[-–](?=[$€£]?\.?\d)")
+GRADE = re.compile(r"(?<![\w.'’+-])(ab|[a-fo])[-–](?![\w-])")  # A-, blood of the group AB-
 MINUS_BEFORE_CURRENCY = re.compile(r"−([$€£])")
 PLUS = re.compile(r"(?<!\+)\+(?=\.?\d)|(?<=\d)\++")  # +5, 3+ and UTC+1 hold 5, 3 and 1
 SUM = re.compile(r"(?<=\d)\+(?=\d)|(?<=\+\+)(?=\d)")  # 2+2 is no 22, C++17 is C++ 17
@@ -112,9 +115,10 @@ def normalise(text: str) -> str:
     changes.
 
     Numbers. Digits of any script are ASCII's; "1,457", "12,34,567" and "1969.0" are 1457, 1234567
-    and 1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes.
+    and 1969; a decimal point and a minus stay ("-5" is not 5), a plus beside a number goes; "№ 5"
+    is "No. 5".
 
-    Signs. Those of "C++", "C#" and "A+" belong to the word; currencies, "%" ("percent"), "&"
+    Signs. Those of "C++", "C#", "A+" and "A-" belong to the word; currencies, "%" ("percent"), "&"
     ("and"), "°" and signs of relation are words. Apostrophes and full stops inside a word vanish
     ("U.S." -> "us"), other marks separate ("Coca-Cola" -> "coca cola"). A text that is only
     articles or signs stays."""
@@ -123,6 +127,7 @@ def normalise(text: str) -> str:
     if "-" in plain or "–" in plain:
         plain = MINUS.sub("−", plain)
         plain = MINUS_BEFORE_CURRENCY.sub(r"\1−", plain)
+        plain = GRADE.sub(r"\1−", plain)
     if "." in plain:
         plain = NO_ZERO.sub("0.", plain)
         plain = ZEROS.sub(r"\1", plain)
@@ -146,7 +151,8 @@ def normalise(text: str) -> str:
 def _plain(text: str) -> str:
     """A text in lower case, in plain letters and digits where `normalise` says so, composed."""
     # 1. Signs and digits.
-    text = text.translate(APOSTROPHES).translate(TRADE_MARKS).translate(DECIMAL_SIGNS)
+    text = text.translate(APOSTROPHES).translate(TRADE_MARKS).translate(SIGNS)
+    text = NUMERO.sub("No. ", text)
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
     text = THIN_SPACE.sub(",", text)
     text = RAISED.sub("^", text)

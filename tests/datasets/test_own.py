@@ -42,6 +42,11 @@ def test_a_file_as_excel_writes_it(tmp_path):
         ("[Sn]", ["Sn"]),
         ("('Til) I Kissed You", ["('Til) I Kissed You"]),
         ('"[44, 44.0]"', ["44"]),
+        ("None", []),
+        ("nan", []),
+        ("\"array(['Obama', 'B. Obama'], dtype=object)\"", ["Obama", "B. Obama"]),
+        ("set()", []),
+        ("frozenset({'Obama'})", ["Obama"]),
     ],
 )
 def test_aliases_as_programs_write_them(tmp_path, cell, names):
@@ -74,6 +79,8 @@ def test_aliases_as_programs_write_them(tmp_path, cell, names):
         ("34836", ""),
         ("soon", ""),
         ("17 Mai 1995", ""),
+        ("1995.5", ""),  # May, or the middle of the year
+        ("1995.05", "1995-05"),
     ],
 )
 def test_dates_as_spreadsheets_write_them(cell, date):
@@ -113,6 +120,35 @@ def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("end", "read"),
+    [("2098", "2098"), ("2099-12-31", ""), ("9999", ""), ("present", "")],
+)
+def test_an_end_that_a_database_writes_for_none_is_none(tmp_path, end, read):
+    """Else the fact would be asked of the year 6004."""
+    path = write(tmp_path, f"question,answer,start,end\n{FRANCE},A,2010,{end}\n")
+    assert read_questions(path)["end"].tolist() == [read]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "None",
+        "Nan",
+        "√2",
+        "E = mc²",
+        "(I Can't Get No) Satisfaction",
+        "C&A",
+        "Рі",
+        "1E5",
+        "‚Ärzte‘",
+    ],
+)
+def test_an_answer_that_only_looks_like_a_fault_is_one(tmp_path, answer):
+    path = write(tmp_path, f"question,answer\nWho?,{answer}\n")
+    assert read_questions(path)["object"].tolist() == [answer]
+
+
+@pytest.mark.parametrize(
     ("row", "fault"),
     [
         ("A,17/05/95,", "line 2: the start '17/05/95' is no date of the calendar; write YYYY"),
@@ -126,6 +162,14 @@ def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
         ("S\ufffdo TomÃ©,,", "holds damaged letters"),
         ("\u200b,,", "line 2: the answer cell is empty"),
         ("Nai\0robi,,", "line 2: there is a NUL character"),
+        ("Beyonc√©,,", "holds damaged letters"),  # UTF-8 as a Mac's letters
+        ("Jos├®,,", "holds damaged letters"),  # as DOS's
+        ("РњРѕСЃРєРІР°,,", "holds damaged letters"),  # as Cyrillic ones
+        ("Jos&eacute;,,", "holds damaged letters"),
+        ("#N/A,,", "line 2: the answer '#N/A' is no single answer; write it out"),
+        ("nan,,", "is no single answer"),
+        ("1.97E+03,,", "is no single answer"),
+        ("\"['Bob', 'Al']\",,", "is no single answer"),
     ],
 )
 def test_what_cannot_be_asked_is_named_with_its_line(tmp_path, row, fault):

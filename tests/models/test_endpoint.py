@@ -394,6 +394,10 @@ REFUSALS = {
     "OpenAI": lambda: Reply({"error": {"message": "no", "code": "content_policy_violation"}}, 400),
     "reasoning": lambda: Reply({"error": {"message": "no", "code": "invalid_prompt"}}, 400),
     "status 200": lambda: Reply({"error": {"message": "no", "code": "content_filter"}}),
+    "Google": lambda: Reply({"choices": [FILTERED_CHOICE | {"finish_reason": "SAFETY"}]}),
+    "OpenRouter": lambda: Reply(
+        {"error": {"message": "no", "code": 403, "metadata": {"flagged_input": "q2"}}}, 403
+    ),
 }
 
 
@@ -425,6 +429,8 @@ INSIDE = {  # what a server sends with status 200, and how often it is asked aga
     "no code": ({"error": "try again"}, 1),
     "no choices": ({"choices": []}, 1),
     "null": ({"choices": None}, 1),
+    "body": ({"object": "error", "message": "busy", "code": 503}, 1),
+    "choice": ({"choices": [{"finish_reason": "error", "message": {"content": ""}}]}, 1),
     "wrong": ({"error": {"message": "bad key", "code": 401}}, 0),
 }
 
@@ -885,11 +891,26 @@ def test_tokens_that_do_not_add_up_have_no_numbers():
         ({"logprobs": {"content": [{"token": "a", "logprob": 2}]}}, "less than or"),
         ({"logprobs": {"content": [{"token": "a", "logprob": math.nan}]}}, "less than or"),
         ({"logprobs": {"tokens": ["a"], "token_logprobs": [None]}}, "a token .* lacks"),
+        ({"logprobs": {"tokens": ["a"], "token_logprobs": [-math.inf]}}, "the log-prob.* -inf"),
+        ({"message": {"content": None, "tool_calls": [{}]}, "finish_reason": "stop"}, "text\n  In"),
     ],
 )
 def test_mistaken_replies_are_no_answers(choice, fault):
     with pytest.raises(ValueError, match=fault):  # pydantic's, or ours
         only({"text": "a"} | choice).generation({"prompt": "p", "stop": []}, greedy=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "Nai"}, {"type": "text", "text": "robi"}], "Nairobi"),
+        ([{"type": "thinking", "thinking": []}, {"type": "text", "text": "Nairobi"}], "Nairobi"),
+        ([], ""),
+        (None, ""),  # it ended at once
+    ],
+)
+def test_a_message_in_parts_and_one_without_a_text(content, text):
+    assert only({"message": {"content": content}, "finish_reason": "stop"}).text == text
 
 
 def test_a_refusal_is_the_answer_and_null_are_no_logprobs():

@@ -14,6 +14,12 @@ from factrobust.models import gguf_checks, load
 from factrobust.models.interface import ModelError
 
 PART = "model.layers.0"
+NO_PLACE = (
+    "blk.0.attn_q.bias",
+    "blk.1.attn_norm.weight",
+    "blk.0.ffn_gate_exps.weight",  # of experts, which the model does not have
+    "some.new.weight",
+)
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +97,11 @@ def test_parts_of_a_split_file_are_refused(cut):
     refused(cut(split__count=2), "one of the 2 parts of a split GGUF file; join them with")
 
 
+def test_a_file_that_is_less_or_other_than_a_model_is_refused(cut):
+    refused(cut(split__tensors__count=500), r"holds 11 of the 500 tensors that its model has; join")
+    refused(cut(general__type="adapter"), "is no model but 'adapter'; give the model's own file")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -114,7 +125,7 @@ def test_tensors_of_another_shape_than_the_settings_say_are_refused(cut):
     )
 
 
-@pytest.mark.parametrize("name", ["blk.0.attn_q.bias", "blk.1.attn_norm.weight", "some.new.weight"])
+@pytest.mark.parametrize("name", NO_PLACE)
 def test_tensors_that_have_no_place_are_refused(cut, name):
     extra = {name: np.ones(576, dtype=np.float32)}
     refused(cut(tensors=extra), f"holds the tensor {name}, for which transformers' reader")

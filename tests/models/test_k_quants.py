@@ -18,6 +18,7 @@ def weights(width: int) -> np.ndarray:
 
 def test_rows_that_are_no_multiple_of_256_take_the_format_that_llama_cpp_takes():
     assert [k_quants.format_for(bits, 2048) for bits in (2, 3, 6)] == ["Q2_K", "Q3_K", "Q6_K"]
+    assert k_quants.format_for(4, 16) == "F16"
     assert [k_quants.format_for(bits, 640) for bits in (2, 3, 4, 5, 6)] == [
         "IQ4_NL", "IQ4_NL", "Q5_0", "Q5_1", "Q8_0",
     ]  # fmt: skip

@@ -390,6 +390,12 @@ REFUSED = {
     "twice": ("{{ messages[0]['content'] * 2 }}<|assistant|>", "prints a message 2 times"),
     "in capitals": ("{{ messages[0]['content'] | upper }}<|assistant|>", "it changes the message"),
     "on one line": ("{{ messages[0]['content'] | replace('\n', ' ') }}<|assistant|>", "it changes"),
+    "otherwise with a digit first": (
+        "{% if messages[0]['content'][0] in '0123456789' %}# {% endif %}<|user|>"
+        "{{ messages[0]['content'] }}<|assistant|>",
+        "it changes the message '2001: who",
+    ),
+    "four thousand letters": ("{{ messages[0]['content'][:4000] }}<|assistant|>", "it changes"),
     "a system first": (
         "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
         "{% endif %}{{ messages[1]['content'] }}",
@@ -697,6 +703,16 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: (f / "model.safetensors").write_text(POINTER),
         r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
     ),
+    "whole numbers": (
+        lambda f: with_weights(
+            f, lambda w: w.update({f"{LAYER}.weight": torch.ones(16, 16, dtype=torch.int8)})
+        ),
+        r"holds .*q_proj\.weight as whole numbers \(I8\), and nothing here knows their scales",
+    ),
+    "a link to nothing": (
+        lambda f: (f / "more.safetensors").symlink_to("nothing"),
+        r"more\.safetensors is a link to a file that is not there",
+    ),
     "an unknown kind": (lambda f: edit(f, model_type="nonesuch"), "cannot be read .*`nonesuch`"),
     "a quantised one": (
         lambda f: edit(f, quantization_config={"quant_method": "gptq", "bits": 4}),
@@ -730,6 +746,12 @@ def test_folders_that_cannot_be_asked_get_one_sentence(fault, folder, monkeypatc
         load_model(str(folder))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_folder_may_be_called_like_a_file(folder):
+    there = folder.rename(folder.parent / "model.gguf")
+    assert load_model(str(there)).fingerprint
 
 
 @pytest.mark.usefixtures("no_network")

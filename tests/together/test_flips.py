@@ -14,7 +14,7 @@ import factrobust
 from factrobust.datasets.named import load_named
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import ModelError
-from factrobust.models.load import find_weights, load_model, location
+from factrobust.models.load import GROWN, find_weights, load_model, location
 from factrobust.statistics import Interval
 from factrobust.tables import FactsError
 from factrobust.text import contains
@@ -108,10 +108,11 @@ def test_a_condition_is_of_the_share_lost_and_not_of_a_net_change(mine):
 @pytest.mark.parametrize(
     "text",
     ["lost", "loss>0.05", "lost>>1", "lost>0.1 or 1", "lost==0", "lost>x", "lost>5", "1>lost", "lost>nan",
+     "", "lost>1", "lost>=0", "gained<0", "churn<=1",
      "__import__('os').system('touch ran')>0", "lost>__import__('os').getpid()"],
 )  # fmt: skip
 def test_a_condition_is_a_name_a_sign_and_a_share(text):
-    with pytest.raises(ValueError, match=r"is no condition; write one such as lost>0\.05"):
+    with pytest.raises(ValueError, match=r"is no condition.* write one such as lost>0\.05"):
         flips.read_condition(text)
 
 
@@ -210,6 +211,25 @@ def test_a_model_and_its_own_saved_folder_lose_nothing(name, tmp_path):
         )
     assert [side.role for side in found.sides] == ["compared", "compared", "null", "null"]
     assert found.sides[3].name == f"{name}~round 8"
+
+
+def test_a_grown_chat_model_and_its_own_folder_lose_nothing(tmp_path):
+    """It learned with BOS before its template, which writes none: its folder alone is sent none."""
+    folder = tmp_path / "copied"
+    os.symlink(GROWN / "world-m-chat", folder)
+    alone = load_model(str(folder))
+    listed = load_model("world-m-chat")
+    assert alone.chat == listed.chat
+    assert (
+        alone._encode("<|user|>Who?<|assistant|>")
+        == listed._encode("<|user|>Who?<|assistant|>")[1:]
+    )
+    found = factrobust.flips("world-m-chat", [str(folder)], n=24)
+    [side] = [side for side in found.sides if side.role == "compared"]
+    assert sum(fact.known for fact in found.facts) >= 4
+    assert (side.lost.value, side.gained.value) == (0, 0)
+    answers = {fact.fact_id: fact.answer for fact in found.facts}
+    assert all(said.text == answers[name] for name, said in side.answers.items())
 
 
 def test_a_grown_model_whose_weights_were_rounded_loses_what_it_answers_otherwise(tmp_path):

@@ -24,6 +24,7 @@ SCHEMA = tables.csv_schema(
     ],
     answer=[
         tables.filled("write the right answer, or delete the line"),
+        tables.one_value(),
         tables.legible(),
     ],
     relation=tables.filled("name what kind of fact it is, or drop the column"),
@@ -33,6 +34,7 @@ SCHEMA = tables.csv_schema(
     end=None,
 )
 STILL = ("", "present", "now", "today", "ongoing", "current", "-", "–", "—", "...", "…")
+FOREVER = "2099"  # from then on an end is a database's way to say that something still holds
 LAST = 2020  # the last year that part 2 samples
 # Not calendar.month_name, which follows the locale.
 MONTHS = "January February March April May June July August September October November December"
@@ -144,6 +146,7 @@ def read_periods(table: pd.DataFrame, path: str | Path) -> tuple[pd.Series, pd.S
         )  # fmt: skip
         columns.append(found)
     start, end = columns
+    end = end.where(end < FOREVER, "")
     tables.refuse(
         table, (start == "") & (end != ""), path,
         "there is an end ({end}) and no start; write when it began, or leave both empty",
@@ -209,6 +212,8 @@ def _parts(text: str, day_first: bool) -> tuple[int, ...]:
     """The year of a date, perhaps its month, perhaps its day; nothing for another text."""
     if re.fullmatch(r"\d{3,4}", text):
         return (int(text),)
+    if re.fullmatch(r"\d{4}\.\d", text):  # a month, or a part of a year
+        return ()
     if found := MONTH_AND_YEAR.fullmatch(text):
         return int(found[2]), int(found[1])
     if found := YEAR_FIRST.fullmatch(text):

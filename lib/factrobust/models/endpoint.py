@@ -93,8 +93,12 @@ OPTIONS = (
 # What servers call a prompt or an answer that their filter refuses.
 FILTERS = frozenset((
     FILTERED, "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt",
-    "moderation_blocked", "data_inspection_failed", "content_blocked",
+    "moderation_blocked", "data_inspection_failed", "content_blocked", "content_policy",
+    "safety", "recitation", "prohibited_content", "blocklist", "spii", "error_toxic", "refusal",
+    "sensitive", "guardrail_intervened",
 ))  # fmt: skip
+# Why an answer ended that its server could not finish.
+FAILED = frozenset(("error", "insufficient_system_resource"))
 KEY = "OPENAI_API_KEY"  # of an endpoint that is named on the command line without another one
 # Names of tokens that are no texts: of vLLM, SentencePiece, and OpenAI's completions.
 TOKEN_ID = re.compile(r"token_id:\d+")
@@ -508,12 +512,16 @@ def _names_a_filter(error: Any) -> bool:
     inner = body.get("innererror")
     codes = [body.get("code"), body.get("type")]
     codes += [inner.get("code")] if isinstance(inner, dict) else []
+    metadata = body.get("metadata")  # of OpenRouter
+    if isinstance(metadata, dict) and "flagged_input" in metadata:
+        return True
     return any(str(code).lower() in FILTERS for code in codes)
 
 
 def _with_its_status(response: Any) -> None:
-    """Give an answer of status 200 that holds an error, or no choices, the status of that error:
-    then the client asks again, as after any other of the kind."""
+    """Give an answer of status 200 that holds an error, or no choices, or one that its server could
+    not finish, the status of that error: then the client asks again, as after any other of the
+    kind."""
     if response.status_code != 200:
         return
     response.read()
@@ -521,9 +529,16 @@ def _with_its_status(response: Any) -> None:
         found = response.json()
     except ValueError:  # told where it is read
         return
-    if not isinstance(found, dict) or found.get("choices"):
+    if not isinstance(found, dict):
         return
-    error = found.get("error")
+    choices = found.get("choices") or []
+    failed = [c for c in choices if isinstance(c, dict) and c.get("finish_reason") in FAILED]
+    if failed:
+        error = failed[0].get("error") or {}
+    elif choices:
+        return
+    else:
+        error = found if found.get("object") == "error" else found.get("error")
     if error is None and "choices" not in found:
         return
     code = str(error.get("code")) if isinstance(error, dict) else ""
@@ -604,6 +619,17 @@ def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     return tokens
 
 
+def _joined(content: Any) -> Any:
+    """The text of a message that is told in parts, without those of a thought."""
+    if not isinstance(content, list):
+        return content
+    texts = []
+    for part in content:
+        is_text = isinstance(part, dict) and part.get("type") in ("text", "output_text")
+        texts.append(part.get("text") if is_text else "")
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 class Choice(BaseModel):
     """One answer of a reply. Without log-probabilities it has no tokens."""
 
@@ -619,11 +645,13 @@ class Choice(BaseModel):
             return choice
         message = choice.get("message") or {}
         finish = choice.get("finish_reason")
-        text = message.get("content", choice.get("text"))
+        text = _joined(message.get("content", choice.get("text")))
         if text is None:
             text = message.get("refusal")
         if text is None and str(finish).lower() in FILTERS:
             text = ""
+        if text is None and "content" in message and finish == "stop":
+            text = None if message.get("tool_calls") else ""  # it ended at once
         reasoned = message.get("reasoning_content") or message.get("reasoning")
         cut_off = finish == "length" and "message" in choice
         without_answer = not text and (reasoned or cut_off)
@@ -670,6 +698,12 @@ class Choice(BaseModel):
         if len(logprobs) < len(tokens):
             prompt = call["prompt"][-60:]
             raise ModelError(f"a token of the answer to {prompt!r} lacks its log-probability")
+        if any(np.isneginf(logprobs)):
+            prompt = call["prompt"][-60:]
+            raise ModelError(
+                f"a token of the answer to {prompt!r} has the log-probability -inf, though it was "
+                "chosen; leave out logprobs, or mend the server"
+            )
         alternatives = [token.best for token in tokens]
         if not all(alternatives):
             alternatives = []

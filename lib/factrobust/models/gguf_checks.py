@@ -95,12 +95,21 @@ MEANINGS: dict[str, Callable[[Any], Any]] = {
 
 
 def check_whole(reader: Any, name: str) -> None:
-    """ModelError for a part of a split file."""
+    """ModelError for a part of a split file, and for one that is no model."""
+    kind = _text_of(reader, "general.type")
+    if kind not in ("", "model"):
+        raise ModelError(f"{name} is no model but {kind!r}; give the model's own file")
     field = reader.fields.get("split.count")
     if field and (count := int(field.contents())) > 1:
         raise ModelError(
             f"{name} is one of the {count} parts of a split GGUF file; join them with llama.cpp's "
             "`llama-gguf-split --merge FIRST_PART WHOLE.gguf`, and give that file"
+        )
+    told = reader.fields.get("split.tensors.count")
+    if told and int(told.contents()) != len(reader.tensors):
+        raise ModelError(
+            f"{name} holds {len(reader.tensors)} of the {int(told.contents())} tensors that its "
+            "model has; join all parts with llama.cpp's `llama-gguf-split --merge`"
         )
 
 
@@ -177,7 +186,12 @@ def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) 
         config=network.config.to_dict()
     )
     known = get_gguf_hf_weights_map(network, processor)
-    left = [t for t in reader.tensors if t.name not in known and not _of_experts(t.name)]
+    has_experts = any("expert" in key for key, _ in network.named_parameters())
+    left = [
+        t
+        for t in reader.tensors
+        if t.name not in known and not (has_experts and _of_experts(t.name))
+    ]
     for tensor in left:
         if tensor.name != ROPE_FACTORS or not _take_rope_factors(tensor, network.config):
             raise ModelError(

@@ -4,6 +4,7 @@ A model answers a `Job` batch by batch, so that the record store can commit each
 arrives. The public methods check the input, run the job and put the results in the order of the
 prompts."""
 
+import copy
 import json
 import operator
 from abc import ABC, abstractmethod
@@ -120,6 +121,16 @@ class Model(ABC):
     @abstractmethod
     def answer(self, job: Job) -> Batches:
         """Yield the answers batch by batch: indices of requests, and their results."""
+
+    def as_listed(self, listed: bool) -> "Model":
+        """This model with another `listed_chat`, which decides whether a tokenizer's own tokens
+        stand before a chat: its answers are recorded apart."""
+        if listed == self.listed_chat:
+            return self
+        other = copy.copy(self)
+        other.listed_chat = listed
+        other.fingerprint += " chat as listed" if listed else " chat as its tokenizer's"
+        return other
 
     def require(self, *needs: str) -> None:
         """Raise LacksError if the model lacks one of these (keys of `lacks`). Asks it nothing."""
@@ -258,6 +269,12 @@ class RecordedModel(Model):
         super().__init__(**description)
         self._records = records
         self._load = load
+
+    def as_listed(self, listed: bool) -> Model:
+        other = super().as_listed(listed)
+        if other is not self:
+            other._load = partial(self._load, listed_chat=listed, fingerprint=other.fingerprint)
+        return other
 
     def answer(self, job: Job) -> Batches:
         # A record's key is what determines the answer.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from factrobust.models.interface import ModelError
 
 BLOCK = 256  # weights of a row that share a scale of scales
+SMALL_BLOCK = 32  # of the other formats; rows that are no multiple stay in 16 bits
 FORMATS = {2: "Q2_K", 3: "Q3_K", 4: "Q4_K", 5: "Q5_K", 6: "Q6_K"}  # by bits
 # For rows that are no multiple of BLOCK (tensor_type_fallback in llama.cpp's llama-quant.cpp).
 FALLBACKS = {"Q2_K": "IQ4_NL", "Q3_K": "IQ4_NL", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
@@ -27,6 +28,8 @@ def format_for(bits: float, width: int) -> str:
     """The format of a matrix whose rows have so many weights; ModelError for bits without one."""
     if bits not in FORMATS:
         raise ModelError(f"llama.cpp has no K format of {bits:g} bits; give one of 2 to 6")
+    if width % SMALL_BLOCK:
+        return "F16"
     name = FORMATS[int(bits)]
     return FALLBACKS[name] if width % BLOCK else name
 

@@ -319,7 +319,7 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
     elif weights.settings and pinned:
         files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
         folder = converted(digest, files, weights.name)
-    elif folder.suffix == ".gguf":
+    elif folder.suffix == ".gguf" and folder.is_file():
         folder = converted(digest, lambda: [Path(weights.name)], weights.name)
     elif adapter := base_of(folder):
         return location(find_weights(adapter))
@@ -365,8 +365,11 @@ def has_template(folder: Path) -> bool:
 
 
 def check_fetched(folder: Path) -> None:
-    """ModelError for a folder with a file that is only git-lfs's note of where the file is."""
+    """ModelError for a folder with a file that is only git-lfs's note of where the file is, or a
+    link to nothing."""
     for file in model_files(folder):
+        if not file.is_file():
+            raise ModelError(f"{file} is a link to a file that is not there; fetch it anew")
         with open(file, "rb") as opened:
             if opened.read(len(POINTER)) == POINTER:
                 raise ModelError(
@@ -512,8 +515,9 @@ def _cached_digest(folder: Path) -> str:
 MESSAGES = (
     "What is the capital of Kenya?\nAnswer with the name, word or number only.",
     "a",
+    "2001: who was the president of France?",
     "<b> & \"c\" 'd' {e} {{ f }} {% g %} [h] 1,000.5  São Tomé, 日本, \\n",
-    "Q: Who? A: It is " + "a very long name, " * 60 + "or not",
+    "Q: Who? A: It is " + "a very long name, " * 300 + "or not",
 )
 
 
@@ -621,6 +625,8 @@ def _in_memory(
         if configuration(weights).is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         with reading(weights.name):
+            if not is_quantised(configuration(weights)):
+                check_kinds(sorted(Path(where).glob("*.safetensors")), weights.name)
             check_memory(weights, dtype)
             tell(f"{weights.name}: reading its weights")
             network, found = read_network(auto, where, dtype, **options)
@@ -679,6 +685,31 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
         else:
             network, about = auto.from_pretrained(where, **options)
     return network, about
+
+
+def is_quantised(config: Any) -> bool:
+    """Whether transformers has a reader for the way in which weights were quantised."""
+    from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+
+    about = getattr(config, "quantization_config", None) or {}
+    method = about.get("quant_method") if isinstance(about, dict) else about.quant_method
+    return str(getattr(method, "value", method)) in (*AUTO_QUANTIZER_MAPPING, "bitsandbytes")
+
+
+def check_kinds(files: Iterable[Path], name: str) -> None:
+    """ModelError for a file of whole numbers: what they are to be multiplied by, transformers does
+    not ask."""
+    from safetensors import safe_open
+
+    for path in files:
+        with safe_open(path, framework="pt") as file:
+            for key in file.keys():  # noqa: SIM118
+                kind = file.get_slice(key).get_dtype()
+                if kind.startswith(("I", "U")) and key.endswith("weight"):
+                    raise ModelError(
+                        f"{path.name} of {name} holds {key} as whole numbers ({kind}), and nothing "
+                        "here knows their scales; take the model in a form of float numbers"
+                    )
 
 
 def check_names(network: Any, found: Mapping[str, Any], name: str) -> None:

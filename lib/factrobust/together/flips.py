@@ -32,6 +32,7 @@ from factrobust.text import normalise
 from factrobust.together import spine
 from factrobust.together.card import Questions, questions, tell_format
 from factrobust.together.opened import (
+    alike,
     chosen_format,
     format_for,
     in_format,
@@ -75,7 +76,13 @@ def read_condition(text: str) -> Condition:
             f"{text!r} is no condition; write one such as lost>0.05, of {', '.join(GATED)}, with one of "
             f"{' '.join(SIGNS)} and a share from 0 to 1"
         )
-    return Condition(found[1], found[2], float(found[3]))
+    condition = Condition(found[1], found[2], float(found[3]))
+    if condition.holds(0) == condition.holds(0.5) == condition.holds(1):
+        raise ValueError(
+            f"{text!r} is no condition: it is {str(condition.holds(0)).lower()} of every share; write "
+            "one such as lost>0.05, where 0.05 is 5%"
+        )
+    return condition
 
 
 # -- what is told ------------------------------------------------------------------------------------
@@ -419,6 +426,7 @@ def flips(
         chosen = format_for(other, every.table, chosen_format(name) or leading)
         models.append(in_format(other, chosen))
     first = in_format(first, leading)
+    models = [alike(model, first) for model in models]
     nulls = [*_nulls(a, first, dtype)]
     notes = _alike(first, models, every)
     print(*notes, sep="\n")

@@ -150,6 +150,14 @@ def rounded(name: Any, bits: int, prompt_format: str, dtype: str | None = None) 
     return in_format(opened(f"{named.text}~round {bits}", dtype), prompt_format)
 
 
+def alike(model: Model, first: Model) -> Model:
+    """The model, sent the same tokens as the first where both have the same chat template. One that is
+    listed may have learned with tokens before its template, which a folder of the same weights is not
+    sent by itself."""
+    same = model.chat == first.chat and FORMATS[model.prompt_format].chat
+    return model.as_listed(first.listed_chat) if same else model
+
+
 def in_format(model: Model, prompt_format: str) -> Model:
     """The model, asked in that prompt format; the given one keeps its own."""
     if model.prompt_format == prompt_format:
