@@ -202,13 +202,14 @@ def make_flips(given: argparse.Namespace) -> int:
     print(
         "",
         flip_files.headline(found),
-        *found.notes[-2:],
         "",
         flip_files.text(found),
         "",
         *files,
         sep="\n",
     )
+    if found.condition and found.nothing_known:
+        return 2
     return 1 if found.met else 0
 
 

@@ -58,7 +58,7 @@ def test_shares_by_hand_are_weighted_by_stratum():
     after = pd.DataFrame(
         [("k0", False), ("k1", False), ("k2", True), ("k3", False), ("k4", True), ("k5", True),
          ("w0", True), ("w1", False)], columns=["fact_id", "right"],
-    ).assign(text="y")  # fmt: skip
+    ).assign(text="y", logprob=np.log(0.25))  # fmt: skip
     model = Rule(knows(), "later")
     before = before.assign(relation=["a"] * 5 + ["b"] * 8)
     side = flips.side_of(model, before, after, planned)
@@ -69,6 +69,7 @@ def test_shares_by_hand_are_weighted_by_stratum():
     assert side.mcnemar is None  # not all were asked
     weights = {name: answer.weight for name, answer in side.answers.items()}
     assert (weights["k0"], weights["k3"], weights["w0"]) == (1, 2, 2)
+    assert side.answers["k0"].probability == pytest.approx(0.25)
     assert [(r.relation, r.lost, r.asked) for r in side.relations] == [("a", 3, 5), ("b", 0, 1)]
 
 
@@ -134,6 +135,7 @@ def test_an_interval_on_the_limit_is_not_clear():
     assert condition.is_clear(Interval(0.3, 0.2, 0.4, 9))
     assert condition.is_clear(Interval(0.05, 0.0, 0.1, 9))
     assert not condition.is_clear(Interval(0.3, 0.05, 0.4, 9))
+    assert not condition.is_clear(Interval(np.nan, np.nan, np.nan, 0))  # none was asked yet
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(mine, tmp_path):

@@ -50,6 +50,7 @@ AGAIN = 7  # questions at a time when A is asked once more, in the opposite orde
 SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 GATED = ("lost", "gained", "churn")
+AFTER = ["fact_id", "text", "right", "logprob"]  # of the answers of another model
 
 
 class Condition(NamedTuple):
@@ -63,8 +64,8 @@ class Condition(NamedTuple):
         return bool(SIGNS[self.sign](share, self.number))
 
     def is_clear(self, share: Interval) -> bool:
-        """Whether the whole interval lies on one side of the number."""
-        return self.holds(share.low) == self.holds(share.high)
+        """Whether the whole interval lies on one side of the number; of no fact, none does."""
+        return share.n > 0 and self.holds(share.low) == self.holds(share.high)
 
 
 def read_condition(text: str) -> Condition:
@@ -92,7 +93,8 @@ class Share(BaseModel):
 
 
 class Fact(BaseModel):
-    """A fact as A was asked it. probability and t_b are those of the name in A's right answer."""
+    """A fact as A was asked it. probability and t_b are those of the name in A's right answer; a
+    wrong one has the probability of the whole answer."""
 
     fact_id: str
     relation: str
@@ -107,11 +109,15 @@ class Fact(BaseModel):
 
 
 class Answer(BaseModel):
-    """What another model said to a fact, and how many facts of A that stands for."""
+    """What another model said to a fact, and how many facts of A that stands for.
+
+    probability: of the name in a right answer, else of the whole answer; None where it is not told.
+    """
 
     text: str
     right: bool
     weight: float
+    probability: float | None
 
 
 class Relation(BaseModel):
@@ -182,7 +188,7 @@ class Flips(BaseModel):
     @property
     def losses(self) -> pd.DataFrame:
         """The facts lost by the models compared, those of the highest probability first: model, relation,
-        question, accepted, before, probability, after, fact_id."""
+        question, accepted, before, probability, after, its_probability (of what is said after), fact_id."""
         rows = [
             {
                 "model": side.name,
@@ -192,6 +198,7 @@ class Flips(BaseModel):
                 "before": fact.answer,
                 "probability": fact.probability,
                 "after": side.answers[fact.fact_id].text,
+                "its_probability": side.answers[fact.fact_id].probability,
                 "fact_id": fact.fact_id,
             }
             for side in self.compared
@@ -199,13 +206,27 @@ class Flips(BaseModel):
             if is_lost(fact, side)
         ]
         columns = ["model", "relation", "question", "accepted", "before", "probability", "after"]
-        table = pd.DataFrame(rows, columns=[*columns, "fact_id"])
+        table = pd.DataFrame(rows, columns=[*columns, "its_probability", "fact_id"])
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     @property
     def lost_by_all(self) -> list[Fact]:
         """The facts that every model compared lost."""
         return [f for f in self.facts if all(is_lost(f, side) for side in self.compared)]
+
+    @property
+    def nothing_known(self) -> bool:
+        """Whether A knows none of the facts, so that nothing can be told of what was lost."""
+        return not any(fact.known for fact in self.facts)
+
+    @property
+    def unclear(self) -> list[str]:
+        """The names of the models compared whose interval holds the condition's number."""
+        if not self.condition:
+            return []
+        condition = read_condition(self.condition)
+        found = {side.name: getattr(side, condition.name) for side in self.compared}
+        return [name for name, share in found.items() if not condition.is_clear(as_interval(share))]
 
     @property
     def met(self) -> list[str]:
@@ -221,6 +242,12 @@ class Flips(BaseModel):
         from factrobust.together import flip_files
 
         return flip_files.write(self, Path(folder).expanduser())
+
+
+def as_interval(share: Share) -> Interval:
+    """A share as numbers, NaN where none was asked."""
+    values = (np.nan if x is None else x for x in (share.value, share.low, share.high))
+    return Interval(*values, share.n)
 
 
 def is_lost(fact: Fact, side: Side) -> bool:
@@ -344,10 +371,13 @@ def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
     for names in planned:
         for name in (found := asked.intersection(names)):
             weights[name] = len(names) / len(found)
-    rows = zip(both["fact_id"], both["text_b"], both["right_b"], strict=True)
+    chances = np.exp(both["logprob_b"].astype(float))
+    rows = zip(both["fact_id"], both["text_b"], both["right_b"], chances, strict=True)
     return {
-        name: Answer(text=text.strip(), right=bool(right), weight=weights[name])
-        for name, text, right in rows
+        name: Answer(
+            text=text.strip(), right=bool(right), weight=weights[name], probability=_number(chance)
+        )
+        for name, text, right, chance in rows
     }
 
 
@@ -365,7 +395,7 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
             message=row["message"],
             answer=row["text"].strip(),
             known=bool(row["right"]),
-            probability=_number(np.exp(row["logprob"])) if row["right"] else None,
+            probability=_number(np.exp(row["logprob"])),
             t_b=_number(row["t_b"]) if row["right"] else None,
         )
         for row, names in zip(before.to_dict("records"), accepted, strict=True)
@@ -437,9 +467,10 @@ def flips(
         after, _ = _after(null, before, table, planned, (share,), None)
         sides.append(side_of(null, before, after, planned, role="null", margin=margin))
     known = int(before["right"].sum())
-    notes.append(f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known")
+    asked = [f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known"]
     if not known:
-        notes.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+        asked.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+    print(*asked, sep="\n")
     return Flips(
         a=first.name,
         fingerprint=first.fingerprint,
@@ -447,7 +478,7 @@ def flips(
         data=every.called,
         data_sha256=every.digest,
         condition=fail_if.strip(),
-        notes=notes,
+        notes=[*notes, *asked],
         facts=facts_of(before),
         sides=sides,
     )
@@ -535,7 +566,7 @@ def _after(
         done.update(names)
         some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
         said = _asked(model, some)
-        parts.append(said[["fact_id", "text", "right"]].astype({"right": bool}))
+        parts.append(said[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
         if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
             break
@@ -582,19 +613,21 @@ def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> 
     planned = plan(before, 0, all_facts=True)
     sides = []
     for log in rest:
-        after = log.table[log.table["fact_id"].isin(common)][["fact_id", "text", "right"]]
+        after = log.table.loc[log.table["fact_id"].isin(common), AFTER]
         sides.append(side_of(log, before, after, planned, margin=margin))
     every = max(len(log.table) for log in (first, *rest))
+    notes = [
+        f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
+        f"right is what the logs mark as {first.metric}; no model was asked, so that no null stands beside",
+    ]
+    print(*notes, sep="\n")
     return Flips(
         a=first.name,
         fingerprint=first.fingerprint,
         prompt_format="as logged",
         data=first.task,
         data_sha256="",
-        notes=[
-            f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
-            f"right is what the logs mark as {first.metric}; no model was asked, so that no null stands beside",
-        ],
+        notes=notes,
         facts=facts_of(before),
         sides=sides,
     )
