@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -43,11 +43,13 @@ from factrobust.together.opened import (
 from factrobust.wording.metrics import stated
 
 KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
+EARLY = 0, 4, 24  # where the first chunks begin: one loads the model, the next gives the pace
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
 CONTEXTS = ("irrelevant", "false", "true", "yours")
 HALF = 0.5
+RECORDED = 0.01  # seconds; an answer that took less was not computed
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
 # The worst first, and what is usually done about it; `verdicts` says when each is given.
 VERDICTS = tables.read_csv(DATA / "cards" / "verdicts.csv", index_col="verdict")
@@ -371,23 +373,38 @@ def _told(
 
 
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
-    """`spine.named` of the table's first facts, until so many are right. After the first of them a
+    """`spine.named` of the table's first facts, until so many are right. When the model is loaded a
     forecast is printed."""
     parts: list[pd.DataFrame] = []
-    begun = time.monotonic()
-    for start in range(0, len(table), CHUNK):
-        some = table[start : start + CHUNK]
+    done = 0
+    for number, some in enumerate(chunks(table, CHUNK)):
+        begun = time.monotonic()
         parts.append(spine.named(model, some, probe.GRID))
         n = sum(part["right"].sum() for part in parts)
-        if start == 0:  # what follows costs a dozen questions a known fact
-            done = len(parts[0])
-            left = min(len(table), known * done / max(n, 1)) + 12 * min(known, len(table))
-            minutes = (time.monotonic() - begun) * left / done / 60
-            pace = "at the pace of the first; what is recorded takes no time"
-            print(f"{model.name}: about {minutes:.1f} minutes for {left:.0f} questions, {pace}")
-        if n >= known:
+        done += len(some)
+        if number == 1:  # what follows costs a dozen questions a known fact
+            rate = max(n, 1) / done
+            left = max(min(len(table), known / rate) - done, 0)
+            left += 12 * min(known, len(table) * rate)
+            tell_forecast(model.name, left, (time.monotonic() - begun) / len(some))
+        if n >= known and done >= CHUNK:
             break
     return pd.concat(parts, ignore_index=True)
+
+
+def chunks(table: pd.DataFrame, size: int) -> Iterator[pd.DataFrame]:
+    """The rows that are asked at a time: `size` of them, in smaller parts at the beginning."""
+    starts = [start for start in EARLY if start < min(size, len(table))]
+    starts += range(size, len(table), size)
+    for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+        yield table[start:end]
+
+
+def tell_forecast(name: str, questions: float, seconds: float) -> None:
+    """Print how long so many questions of these seconds each take."""
+    pace = "what is recorded takes no time" if seconds > RECORDED else "so far all is recorded"
+    minutes = questions * seconds / 60
+    print(f"{name}: about {minutes:.1f} minutes for {questions:.0f} questions; {pace}", flush=True)
 
 
 def _numbers(

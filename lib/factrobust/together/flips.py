@@ -30,7 +30,13 @@ from factrobust.pairs import Stratum
 from factrobust.statistics import Interval
 from factrobust.text import normalise
 from factrobust.together import spine
-from factrobust.together.card import Questions, questions, tell_format
+from factrobust.together.card import (
+    Questions,
+    chunks,
+    questions,
+    tell_forecast,
+    tell_format,
+)
 from factrobust.together.opened import (
     chosen_format,
     format_for,
@@ -45,7 +51,7 @@ FACTS = 240  # asked of A, unless all are
 SURE = 1 / 3  # of the known facts: those of the lowest probability are asked for sure
 LOOKS = (0.25, 0.5, 1.0)  # shares of the others after which a condition is looked at
 ONCE = (0.5,)  # without a condition
-FIRST, CHUNK = 24, 60  # questions before the pace is taken, and at a time from then on
+CHUNK = 60  # questions at a time
 AGAIN = 7  # questions at a time when A is asked once more, in the opposite order
 SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
@@ -507,20 +513,14 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
 
 def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     """A's answers. From its second chunk on, when it is loaded, a forecast is printed."""
-    parts = []
-    begun = time.monotonic()
-    for number, some in enumerate(_chunks(table)):
+    parts: list[pd.DataFrame] = []
+    for number, some in enumerate(chunks(table, CHUNK)):
+        begun = time.monotonic()
         parts.append(_asked(first, some, probe.GRID))
         if number == 1:
+            left = len(table) - sum(map(len, parts)) + others * len(table) * 2 / 3
             seconds = (time.monotonic() - begun) / len(some)
-            left = len(table) - FIRST - len(some) + others * len(table) * 2 / 3
-            minutes = left * seconds / 60
-            how = "what is recorded takes no time" if seconds > 0.01 else "A's answers are recorded"
-            print(
-                f"about {minutes:.1f} minutes to go, if the others are as fast as A; {how}",
-                flush=True,
-            )
-        begun = time.monotonic()
+            tell_forecast("if the others are as fast as A", left, seconds)
     asked = pd.concat(parts, ignore_index=True)
     asked["message"] = messages(first.prompt_format, asked)
     return asked.astype({"right": bool})
@@ -540,12 +540,6 @@ def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
     chat = ("", "") if FORMATS[prompt_format].chat else None
     beginnings = [""] * len(asked) if chat else asked["prefix"].tolist()
     return render(prompt_format, asked["question"].tolist(), beginnings, chat)
-
-
-def _chunks(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    yield table.head(FIRST)
-    for start in range(FIRST, len(table), CHUNK):
-        yield table[start : start + CHUNK]
 
 
 def _after(
