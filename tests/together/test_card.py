@@ -5,10 +5,12 @@ import re
 import runpy
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from factrobust import command
@@ -385,3 +387,39 @@ def test_a_committed_card_is_whole_and_its_page_is_that_of_its_json(path):
     picture = re.compile(r"base64,[^\"]+")  # pixels may differ between processors
     assert picture.sub("", written) == picture.sub("", page.html(card))
     assert path.with_suffix(".yaml").read_text(encoding="utf-8") == page.model_index(card)
+
+
+class Slow(Rule):
+    """The first answer takes a second more, as if something were loaded, and each 20 ms."""
+
+    def answer(self, job):
+        time.sleep(0 if self.asked else 1)
+        for each in super().answer(job):
+            time.sleep(0.02 if job.operation == "generate" else 0)
+            yield each
+
+
+def test_a_forecast_is_taken_when_the_model_is_loaded(tmp_path, capsys):
+    """Of 200 facts half are right: 60 known ones take 120 questions, of which 96 are left after the first
+    24, and twelve more each are 816. At 20 ms that is .3 minutes; with the loading it were above .8."""
+    rows = [f"What is number {i}?,n{i}" for i in range(200)]
+    (tmp_path / "half.csv").write_text("\n".join(["question,answer", *rows]))
+    every = cards.questions(tmp_path / "half.csv", "rule")
+    odd = {q: i % 2 for i, q in enumerate(every.table["question"])}
+    model = Slow(lambda q: "n" + q.rpartition(" ")[2].rstrip("?") if odd[q] else "no")
+    said = cards._until(model, every.table, 60)
+    assert (len(said), said["right"].sum()) == (120, 60)
+    told = re.fullmatch(
+        r"rule: about (.+) minutes for 816 questions; what is recorded takes no time\n",
+        capsys.readouterr().out,
+    )
+    assert 0.25 < float(told[1]) < 0.8
+
+
+def test_chunks_hold_every_row_once():
+    table = pd.DataFrame({"row": range(130)})
+    parts = [part["row"].tolist() for part in cards.chunks(table, 60)]
+    assert [len(part) for part in parts] == [4, 20, 36, 60, 10]
+    assert sum(parts, []) == [*range(130)]
+    assert [len(part) for part in cards.chunks(table.head(3), 60)] == [3]
+    assert [len(part) for part in cards.chunks(table.head(7), 3)] == [3, 3, 1]
