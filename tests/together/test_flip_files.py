@@ -135,6 +135,21 @@ def test_the_task_files_are_what_the_packages_run(found, tmp_path):
     assert (side.lost.n, side.gained.n) == (0, 2)
 
 
+def test_inspect_ai_runs_its_task_file_and_its_log_can_be_compared(found, tmp_path):
+    """With inspect_ai's own mock model, which never says Lima or Rome."""
+    if not find_spec("inspect_ai"):
+        pytest.skip("inspect_ai is not installed")
+    folder = found.save(tmp_path)[0].parent
+    subprocess.run(
+        [sys.executable, "-m", "inspect_ai", "eval", "lost_inspect.py", "--model", "mockllm/model",
+         "--log-dir", str(tmp_path / "logs"), "--log-format", "json", "--display", "none"],
+        check=True, capture_output=True, cwd=folder,
+    )  # fmt: skip
+    [log] = (tmp_path / "logs").glob("*.json")
+    [side] = flips.flips(str(log), [str(log)]).sides
+    assert (side.lost.n, side.gained.n, side.churn.value) == (0, 2, 0)
+
+
 def test_a_claim_of_no_loss_is_the_headline_beside_what_was_lost(mine):
     """Kenya kept, Peru lost for Norway: as many are right, and one of two known facts is lost. Of no
     change in 5 pairs a fall by half is excluded (5 x .5 / .5 > 1.645^2), by 2 points it is not: that

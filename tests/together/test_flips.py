@@ -13,8 +13,9 @@ import pytest
 import factrobust
 from factrobust.datasets.named import load_named
 from factrobust.models.damage import Damage, damaged
-from factrobust.models.interface import ModelError
+from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.load import find_weights, load_model, location
+from factrobust.models.records import Records
 from factrobust.statistics import Interval
 from factrobust.tables import FactsError
 from factrobust.text import contains
@@ -171,6 +172,21 @@ def test_once_more_is_asked_in_the_opposite_order_in_other_batches():
     assert [s.prompt for s in said] == [f"Q: {name}\nA:" for name in CAPITALS]
 
 
+def test_once_more_is_asked_of_the_model_that_is_in_memory(tmp_path):
+    """It is loaded once, and its answers are recorded under a name of their own."""
+    loads = []
+    rule = Rule(knows("Kenya"), "rule")
+    about = {name: getattr(rule, name) for name in ("name", "fingerprint", "chat", "prompt_format")}
+    records = Records(tmp_path / "records.sqlite")
+    one = RecordedModel(records, lambda: loads.append(1) or rule, **about)
+    again = flips.Again(one)
+    sent = [f"Q: {name}\nA:" for name in CAPITALS]
+    assert [said.text for said in one.generate(sent)] == [
+        said.text for said in again.generate(sent)
+    ]
+    assert (loads, rule.asked) == ([1], 2 * len(CAPITALS))
+
+
 def test_an_answer_in_other_words_that_states_the_name_is_no_loss():
     """Part 1's rule asks that a short answer be the name; a tuned model may say more. A name in another word is none."""
     facts = load_named(["embedded"], limit=1740).table
@@ -181,7 +197,7 @@ def test_an_answer_in_other_words_that_states_the_name_is_no_loss():
         ("Nairobistan", False),
         ("Lima", False),
     ):
-        assert flips._asked(Rule(lambda _, text=text: text), kenya)["right"].tolist() == [right]
+        assert flips.answered(Rule(lambda _, text=text: text), kenya)["right"].tolist() == [right]
 
 
 EASY = """question,answer,aliases,relation

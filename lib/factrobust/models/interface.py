@@ -257,7 +257,7 @@ class RecordedModel(Model):
     def __init__(self, records: Records, load: Callable[[], Model], **description: Any) -> None:
         super().__init__(**description)
         self._records = records
-        self._load = load
+        self.load = load
 
     def answer(self, job: Job) -> Batches:
         # A record's key is what determines the answer.
@@ -289,7 +289,7 @@ class RecordedModel(Model):
             wait_for_turn()
             memory.make_room(self.weight_bytes)
             tell(f"{self.name}: loading")
-            model = self._load()
+            model = self.load()
             memory.hold(self, model)
         return model
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 
 from factrobust import __version__, draws, statistics, tables
 from factrobust.datasets import own
+from factrobust.datasets.facts import answers
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
@@ -370,6 +371,15 @@ def _told(
     elif n_known and numbers["years"].isna().all():
         missing.append("years: no known fact that held for a time could be scored under years")
     return notes, missing
+
+
+def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
+    """`spine.named`, but right is also an answer that states a name among other words: a model that
+    was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
+    said = spine.named(model, some, grid)
+    names = answers(said)
+    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
+    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
 
 
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:

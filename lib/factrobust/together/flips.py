@@ -24,14 +24,14 @@ from factrobust import __version__, draws, pairs
 from factrobust.datasets import logs
 from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
-from factrobust.models.interface import Model, ModelError
+from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import FORMATS, prompts, render
 from factrobust.pairs import Stratum
 from factrobust.statistics import Interval
 from factrobust.text import normalise
-from factrobust.together import spine
 from factrobust.together.card import (
     Questions,
+    answered,
     chunks,
     questions,
     tell_forecast,
@@ -45,14 +45,13 @@ from factrobust.together.opened import (
     rounded,
     short,
 )
-from factrobust.wording.metrics import stated
 
 FACTS = 240  # asked of A, unless all are
 SURE = 1 / 3  # of the known facts: those of the lowest probability are asked for sure
 LOOKS = (0.25, 0.5, 1.0)  # shares of the others after which a condition is looked at
 ONCE = (0.5,)  # without a condition
 CHUNK = 60  # questions at a time
-AGAIN = 7  # questions at a time when A is asked once more, in the opposite order
+AGAIN = 23  # questions at a time when A is asked once more, in the opposite order
 SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 GATED = ("lost", "gained", "churn")
@@ -516,7 +515,7 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
     for number, some in enumerate(chunks(table, CHUNK)):
         begun = time.monotonic()
-        parts.append(_asked(first, some, probe.GRID))
+        parts.append(answered(first, some, probe.GRID))
         if number == 1:
             left = len(table) - sum(map(len, parts)) + others * len(table) * 2 / 3
             seconds = (time.monotonic() - begun) / len(some)
@@ -524,15 +523,6 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     asked = pd.concat(parts, ignore_index=True)
     asked["message"] = messages(first.prompt_format, asked)
     return asked.astype({"right": bool})
-
-
-def _asked(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
-    """`spine.named`, but right is also an answer that states a name among other words: a model that was tuned to
-    talk ("a Greek poet named Homer") has lost nothing by that."""
-    said = spine.named(model, some, grid)
-    names = answers(said)
-    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
-    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
 
 
 def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
@@ -559,7 +549,7 @@ def _after(
         names = [name for name in planned.upto(look) if name not in done]
         done.update(names)
         some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
-        said = _asked(model, some)
+        said = answered(model, some)
         parts.append(said[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
         if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
@@ -576,6 +566,8 @@ class Again(Model):
         self.fingerprint = f"{model.fingerprint} again"
         self._model = copy.copy(model)
         self._model.fingerprint = self.fingerprint
+        if isinstance(self._model, RecordedModel) and isinstance(model, RecordedModel):
+            self._model.load = model.loaded  # what is in memory already
 
     def answer(self, job: Any) -> Iterator[tuple[list[int], list[Any]]]:
         backwards = range(len(job.requests) - 1, -1, -1)
