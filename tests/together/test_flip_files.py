@@ -35,7 +35,8 @@ def found(mine):
 def test_the_headline_answers_whether_it_is_still_fine(found):
     said = flip_files.headline(found)
     assert said.startswith(
-        "No: lost>0.3 is true of lossy; asking one again, or at 8 bits, loses at most 0%"
+        "No: lost>0.3 is true of lossy, but the interval of lossy, same holds the limit; "
+        "asking one again, or at 8 bits, loses at most 0%"
     )
     fine = found.model_copy(update={"condition": "lost>0.9"})
     assert flip_files.headline(fine).startswith("Yes: lost>0.9 is true of none")
@@ -132,3 +133,81 @@ def test_the_task_files_are_what_the_packages_run(found, tmp_path):
     shutil.copy(log, tmp_path / "a.jsonl")
     [side] = flips.flips(str(tmp_path / "a.jsonl"), [str(tmp_path / "a.jsonl")]).sides
     assert (side.lost.n, side.gained.n) == (0, 2)
+
+
+def test_inspect_ai_runs_its_task_file_and_its_log_can_be_compared(found, tmp_path):
+    """With inspect_ai's own mock model, which never says Lima or Rome."""
+    if not find_spec("inspect_ai"):
+        pytest.skip("inspect_ai is not installed")
+    folder = found.save(tmp_path)[0].parent
+    subprocess.run(
+        [sys.executable, "-m", "inspect_ai", "eval", "lost_inspect.py", "--model", "mockllm/model",
+         "--log-dir", str(tmp_path / "logs"), "--log-format", "json", "--display", "none"],
+        check=True, capture_output=True, cwd=folder,
+    )  # fmt: skip
+    [log] = (tmp_path / "logs").glob("*.json")
+    [side] = flips.flips(str(log), [str(log)]).sides
+    assert (side.lost.n, side.gained.n, side.churn.value) == (0, 2, 0)
+
+
+def test_a_claim_of_no_loss_is_the_headline_beside_what_was_lost(mine):
+    """Kenya kept, Peru lost for Norway: as many are right, and one of two known facts is lost. Of no
+    change in 5 pairs a fall by half is excluded (5 x .5 / .5 > 1.645^2), by 2 points it is not: that
+    takes 133 (see test_pairs)."""
+    one = Rule(knows("Kenya", "Peru"), "one")
+    other, same = Rule(knows("Kenya", "Norway"), "other"), Rule(one.rule, "same")
+    assert flip_files.headline(flips.flips(one, [same], mine, margin=0.5)).startswith(
+        "Yes; same: equivalent within 50 points (share right +0 points, p = 0.013); "
+        "of the known facts lost: 0% [0, 84], n = 2 of 2; asking one again"
+    )
+    said = flip_files.headline(flips.flips(one, [same], mine, margin=0.02))
+    assert said.startswith(
+        "Cannot tell; same: cannot tell whether equivalent within 2 points, ask 128 more ("
+    )
+    said = flip_files.headline(flips.flips(one, [other], mine, margin=0.02))
+    assert "(share right +0 points, " in said
+    assert "of the known facts lost: 50% [1, 99], n = 2 of 2" in said
+
+
+def test_worse_is_said_of_the_worst(tmp_path):
+    """Six of six lost: McNemar's p is 2 / 2^6 = .03."""
+    lines = [f"What is number {i}?,n{i}" for i in range(6)]
+    (tmp_path / "six.csv").write_text("question,answer\n" + "\n".join(lines))
+    one = Rule(lambda q: "n" + q.rpartition(" ")[2].rstrip("?"), "one")
+    sides = [Rule(one.rule, "same"), Rule(lambda _: "no", "none")]
+    found = flips.flips(one, sides, tmp_path / "six.csv", margin=0.02)
+    said = flip_files.headline(found)
+    assert said.startswith("No; same: cannot tell")
+    assert "none: worse (share right -100 points); of the known facts lost: 100%" in said
+    table = flip_files.text(found).splitlines()
+    assert [line.split()[0] for line in table[:3]] == ["model", "same", "none"]
+    assert "  0.0312  worse" in table[2]
+    assert "worse" in flip_files.junit(found).decode()
+
+
+def test_other_facts_asked_or_another_margin_have_a_folder_of_their_own(tmp_path):
+    """Of six known facts two are asked for sure and two of four by lot; or all six."""
+    lines = [f"What is number {i}?,n{i}" for i in range(6)]
+    (tmp_path / "six.csv").write_text("question,answer\n" + "\n".join(lines))
+    one = Rule(lambda q: "n" + q.rpartition(" ")[2].rstrip("?"), "one")
+    same = Rule(one.rule, "same")
+    ways = ({}, {"all_facts": True}, {"margin": 0.02}, {"margin": 0.5})
+    made = [flips.flips(one, [same], tmp_path / "six.csv", **way) for way in ways]
+    assert [len(found.sides[0].answers) for found in made] == [4, 6, 6, 6]
+    assert len({flip_files.stem(found) for found in made}) == 4
+
+
+def test_a_lost_fact_can_be_traced(found):
+    """P of what a rule says is e^-0.2, before and after."""
+    [peru] = [row for row in found.losses.to_dict("records") if row["before"] == "Lima"]
+    assert (peru["after"], round(peru["its_probability"], 3)) == ("Paris", 0.819)
+    page = flip_files.html(found)
+    row = page[page.index("What is the capital of Peru?") :].partition("</tr>")[0]
+    assert "Q: What is the capital of Peru?" in row  # the prompt
+    assert "<td>Lima<td>0.819<td" in row
+    assert ">Paris<td>0.819" in row
+
+
+def test_where_nothing_is_known_nothing_is_told_of_losses(mine):
+    found = flips.flips(Rule(knows(), "one"), [Rule(knows("Kenya"), "other")], mine)
+    assert flip_files.headline(found).startswith("Cannot tell: one knows none of these facts")

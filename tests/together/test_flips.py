@@ -13,8 +13,9 @@ import pytest
 import factrobust
 from factrobust.datasets.named import load_named
 from factrobust.models.damage import Damage, damaged
-from factrobust.models.interface import ModelError
+from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.load import GROWN, find_weights, load_model, location
+from factrobust.models.records import Records
 from factrobust.statistics import Interval
 from factrobust.tables import FactsError
 from factrobust.text import contains
@@ -58,7 +59,7 @@ def test_shares_by_hand_are_weighted_by_stratum():
     after = pd.DataFrame(
         [("k0", False), ("k1", False), ("k2", True), ("k3", False), ("k4", True), ("k5", True),
          ("w0", True), ("w1", False)], columns=["fact_id", "right"],
-    ).assign(text="y")  # fmt: skip
+    ).assign(text="y", logprob=np.log(0.25))  # fmt: skip
     model = Rule(knows(), "later")
     before = before.assign(relation=["a"] * 5 + ["b"] * 8)
     side = flips.side_of(model, before, after, planned)
@@ -69,6 +70,7 @@ def test_shares_by_hand_are_weighted_by_stratum():
     assert side.mcnemar is None  # not all were asked
     weights = {name: answer.weight for name, answer in side.answers.items()}
     assert (weights["k0"], weights["k3"], weights["w0"]) == (1, 2, 2)
+    assert side.answers["k0"].probability == pytest.approx(0.25)
     assert [(r.relation, r.lost, r.asked) for r in side.relations] == [("a", 3, 5), ("b", 0, 1)]
 
 
@@ -135,6 +137,7 @@ def test_an_interval_on_the_limit_is_not_clear():
     assert condition.is_clear(Interval(0.3, 0.2, 0.4, 9))
     assert condition.is_clear(Interval(0.05, 0.0, 0.1, 9))
     assert not condition.is_clear(Interval(0.3, 0.05, 0.4, 9))
+    assert not condition.is_clear(Interval(np.nan, np.nan, np.nan, 0))  # none was asked yet
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(mine, tmp_path):
@@ -170,6 +173,21 @@ def test_once_more_is_asked_in_the_opposite_order_in_other_batches():
     assert [s.prompt for s in said] == [f"Q: {name}\nA:" for name in CAPITALS]
 
 
+def test_once_more_is_asked_of_the_model_that_is_in_memory(tmp_path):
+    """It is loaded once, and its answers are recorded under a name of their own."""
+    loads = []
+    rule = Rule(knows("Kenya"), "rule")
+    about = {name: getattr(rule, name) for name in ("name", "fingerprint", "chat", "prompt_format")}
+    records = Records(tmp_path / "records.sqlite")
+    one = RecordedModel(records, lambda: loads.append(1) or rule, **about)
+    again = flips.Again(one)
+    sent = [f"Q: {name}\nA:" for name in CAPITALS]
+    assert [said.text for said in one.generate(sent)] == [
+        said.text for said in again.generate(sent)
+    ]
+    assert (loads, rule.asked) == ([1], 2 * len(CAPITALS))
+
+
 def test_an_answer_in_other_words_that_states_the_name_is_no_loss():
     """Part 1's rule asks that a short answer be the name; a tuned model may say more. A name in another word is none."""
     facts = load_named(["embedded"], limit=1740).table
@@ -180,7 +198,7 @@ def test_an_answer_in_other_words_that_states_the_name_is_no_loss():
         ("Nairobistan", False),
         ("Lima", False),
     ):
-        assert flips._asked(Rule(lambda _, text=text: text), kenya)["right"].tolist() == [right]
+        assert flips.answered(Rule(lambda _, text=text: text), kenya)["right"].tolist() == [right]
 
 
 EASY = """question,answer,aliases,relation

@@ -223,6 +223,34 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
     raise ModelError(f"{setting} (settings are {', '.join(Endpoint.model_fields)})")
 
 
+def check_reached(mapping: Mapping[str, Any]) -> None:
+    """ModelError if nothing answers at a mapping's URL; whatever answers, and how, is a server. No
+    key is sent."""
+    import openai
+
+    url = read_endpoint(mapping).url
+    hooks: dict[str, list[Any]] = {"request": [_without_a_key]}
+    with openai.OpenAI(
+        base_url=url,
+        api_key="none",
+        max_retries=0,
+        http_client=openai.DefaultHttpxClient(event_hooks=hooks, timeout=10),
+    ) as client:
+        try:
+            client.models.with_raw_response.list()
+        except openai.APIConnectionError as error:
+            why = f"{error} {error.__cause__ or ''}".strip()
+            raise ModelError(
+                f"no server answers at {url} ({why}); start it, or mend the address"
+            ) from error
+        except openai.APIStatusError:
+            return  # it has no list of models, or wants a key for it
+
+
+def _without_a_key(request: Any) -> None:
+    request.headers.pop("Authorization", None)
+
+
 class EndpointModel(Model):
     """A model behind an endpoint, whose answers are recorded as they arrive. `generate` asks for
     ten alternatives a token, `sample` for n answers at once, then for those that did not come;
@@ -358,7 +386,7 @@ class EndpointModel(Model):
         """Count an attempt before it is sent, without a key's header where there is no key;
         ModelError if the budget is used up."""
         if not self.endpoint.key_env:
-            request.headers.pop("Authorization", None)
+            _without_a_key(request)
         with self._lock:
             if self.requests == self.endpoint.budget_requests:
                 raise ModelError(

@@ -268,7 +268,7 @@ class RecordedModel(Model):
     def __init__(self, records: Records, load: Callable[[], Model], **description: Any) -> None:
         super().__init__(**description)
         self._records = records
-        self._load = load
+        self.load = load
 
     def as_listed(self, listed: bool) -> Model:
         other = super().as_listed(listed)
@@ -306,7 +306,7 @@ class RecordedModel(Model):
             wait_for_turn()
             memory.make_room(self.weight_bytes)
             tell(f"{self.name}: loading")
-            model = self._load()
+            model = self.load()
             memory.hold(self, model)
         return model
 

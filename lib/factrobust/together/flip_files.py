@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -41,7 +42,10 @@ def write(found: Flips, folder: Path) -> list[Path]:
 
 def stem(found: Flips) -> str:
     """The names of the models without their folders, and eight digits of all that was asked."""
-    sides = [[s.name, s.fingerprint, s.prompt_format] for s in found.sides]
+    sides = [
+        [s.name, s.fingerprint, s.prompt_format, s.claim and s.claim.margin, sorted(s.answers)]
+        for s in found.sides
+    ]
     about = [
         found.a,
         found.fingerprint,
@@ -73,13 +77,12 @@ def headline(found: Flips) -> str:
         if nulls
         else ""
     )
-    if found.condition:
-        bad = ", ".join(short(name) for name in found.met)
-        verdict = (
-            f"No: {found.condition} is true of {bad}"
-            if bad
-            else f"Yes: {found.condition} is true of none"
-        )
+    if found.nothing_known:
+        verdict = f"Cannot tell: {short(found.a)} knows none of these facts"
+    elif found.condition:
+        verdict = _of_condition(found)
+    elif any(side.claim for side in found.compared):
+        verdict = _of_claims(found.compared)
     elif all(side.lost.value == 0 for side in found.compared):
         verdict = "Yes, as far as was asked: no known fact is lost"
     else:
@@ -90,19 +93,42 @@ def headline(found: Flips) -> str:
     return f"{verdict}{beside}."
 
 
+def _of_condition(found: Flips) -> str:
+    """Of which models the condition is true, and of which the interval leaves that open."""
+    names = ", ".join(map(short, found.met))
+    verdict = f"No: {found.condition} is true of {names}" if names else ""
+    verdict = verdict or f"Yes: {found.condition} is true of none"
+    open_yet = ", ".join(map(short, found.unclear))
+    return f"{verdict}, but the interval of {open_yet} holds the limit" if open_yet else verdict
+
+
+def _of_claims(compared: Sequence[Side]) -> str:
+    """The claim on each model, beside what it lost: gains make a share right the same, and no loss
+    good."""
+    verdicts = {side.claim.verdict for side in compared if side.claim}
+    answer = "No" if "worse" in verdicts else "Cannot tell" if "cannot tell" in verdicts else "Yes"
+    told = [
+        f"{short(side.name)}: {claim_in_words(side)}; of the known facts lost: {in_words(side.lost)}"
+        for side in compared
+    ]
+    return f"{answer}; {'; '.join(told)}"
+
+
 def claim_in_words(side: Side) -> str:
-    """What `pairs.equivalence` says, or "" without a margin."""
+    """What `pairs.equivalence` says of the share right, or "" without a margin."""
     if side.claim is None:
         return ""
     claim = side.claim
     points = f"{100 * claim.margin:g} points"
+    risen = f"share right {100 * (0 - claim.drop):+.0f} points"
+    p = f"p = {claim.p_value:.3f}"  # of the two one-sided tests; of worse and better it is McNemar's
     told = {
-        "equivalent": f"the share right is the same within {points}",
-        "worse": "fewer facts are right",
-        "better": "more facts are right",
-        "cannot tell": f"cannot tell whether it is the same within {points}; ask about {claim.more:,} facts more",
+        "equivalent": f"equivalent within {points} ({risen}, {p})",
+        "worse": f"worse ({risen})",
+        "better": f"better ({risen})",
+        "cannot tell": f"cannot tell whether equivalent within {points}, ask {claim.more:,} more ({risen}, {p})",
     }
-    return f"{told[claim.verdict]} (p = {claim.p_value:.3f})"
+    return told[claim.verdict]
 
 
 def html(found: Flips) -> str:
@@ -144,6 +170,7 @@ def junit(found: Flips) -> bytes:
         }
         case = ElementTree.SubElement(suite, "testcase", named)
         told = f"lost {in_words(side.lost)}; gained {in_words(side.gained)}"
+        told += f"; {claim_in_words(side)}" if side.claim else ""
         if side.name in found.met:
             failure = ElementTree.SubElement(
                 case, "failure", message=f"{found.condition} is true: {told}"
@@ -191,18 +218,28 @@ def _lost_row(fact: Fact, after: dict[str, str]) -> dict[str, Any]:
 
 
 def text(found: Flips) -> str:
-    """The table for a screen, then the facts lost."""
+    """The table for a screen (p: McNemar's, where all were asked), then the facts lost."""
     rows = [
         (
             short(side.name),
             side.role,
             in_words(side.lost),
             in_words(side.gained),
+            in_words(side.churn),
+            "" if side.mcnemar is None else f"{side.mcnemar:.3g}",
             claim_in_words(side),
         )
         for side in found.sides
     ]
-    header = ("model", "", "lost, of the known", "gained, of the others", "")
+    header = (
+        "model",
+        "",
+        "lost, of the known",
+        "gained, of the others",
+        "wrong otherwise",
+        "p",
+        "",
+    )
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = [
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()

@@ -24,13 +24,19 @@ from factrobust import __version__, draws, pairs
 from factrobust.datasets import logs
 from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
-from factrobust.models.interface import Model, ModelError
+from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import FORMATS, prompts, render
 from factrobust.pairs import Stratum
 from factrobust.statistics import Interval
 from factrobust.text import normalise
-from factrobust.together import spine
-from factrobust.together.card import Questions, questions, tell_format
+from factrobust.together.card import (
+    Questions,
+    answered,
+    chunks,
+    questions,
+    tell_forecast,
+    tell_format,
+)
 from factrobust.together.opened import (
     alike,
     chosen_format,
@@ -40,17 +46,17 @@ from factrobust.together.opened import (
     rounded,
     short,
 )
-from factrobust.wording.metrics import stated
 
 FACTS = 240  # asked of A, unless all are
 SURE = 1 / 3  # of the known facts: those of the lowest probability are asked for sure
 LOOKS = (0.25, 0.5, 1.0)  # shares of the others after which a condition is looked at
 ONCE = (0.5,)  # without a condition
-FIRST, CHUNK = 24, 60  # questions before the pace is taken, and at a time from then on
-AGAIN = 7  # questions at a time when A is asked once more, in the opposite order
+CHUNK = 60  # questions at a time
+AGAIN = 23  # questions at a time when A is asked once more, in the opposite order
 SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 GATED = ("lost", "gained", "churn")
+AFTER = ["fact_id", "text", "right", "logprob"]  # of the answers of another model
 
 
 class Condition(NamedTuple):
@@ -64,8 +70,8 @@ class Condition(NamedTuple):
         return bool(SIGNS[self.sign](share, self.number))
 
     def is_clear(self, share: Interval) -> bool:
-        """Whether the whole interval lies on one side of the number."""
-        return self.holds(share.low) == self.holds(share.high)
+        """Whether the whole interval lies on one side of the number; of no fact, none does."""
+        return share.n > 0 and self.holds(share.low) == self.holds(share.high)
 
 
 def read_condition(text: str) -> Condition:
@@ -99,7 +105,8 @@ class Share(BaseModel):
 
 
 class Fact(BaseModel):
-    """A fact as A was asked it. probability and t_b are those of the name in A's right answer."""
+    """A fact as A was asked it. probability and t_b are those of the name in A's right answer; a
+    wrong one has the probability of the whole answer."""
 
     fact_id: str
     relation: str
@@ -114,11 +121,15 @@ class Fact(BaseModel):
 
 
 class Answer(BaseModel):
-    """What another model said to a fact, and how many facts of A that stands for."""
+    """What another model said to a fact, and how many facts of A that stands for.
+
+    probability: of the name in a right answer, else of the whole answer; None where it is not told.
+    """
 
     text: str
     right: bool
     weight: float
+    probability: float | None
 
 
 class Relation(BaseModel):
@@ -189,7 +200,7 @@ class Flips(BaseModel):
     @property
     def losses(self) -> pd.DataFrame:
         """The facts lost by the models compared, those of the highest probability first: model, relation,
-        question, accepted, before, probability, after, fact_id."""
+        question, accepted, before, probability, after, its_probability (of what is said after), fact_id."""
         rows = [
             {
                 "model": side.name,
@@ -199,6 +210,7 @@ class Flips(BaseModel):
                 "before": fact.answer,
                 "probability": fact.probability,
                 "after": side.answers[fact.fact_id].text,
+                "its_probability": side.answers[fact.fact_id].probability,
                 "fact_id": fact.fact_id,
             }
             for side in self.compared
@@ -206,13 +218,27 @@ class Flips(BaseModel):
             if is_lost(fact, side)
         ]
         columns = ["model", "relation", "question", "accepted", "before", "probability", "after"]
-        table = pd.DataFrame(rows, columns=[*columns, "fact_id"])
+        table = pd.DataFrame(rows, columns=[*columns, "its_probability", "fact_id"])
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     @property
     def lost_by_all(self) -> list[Fact]:
         """The facts that every model compared lost."""
         return [f for f in self.facts if all(is_lost(f, side) for side in self.compared)]
+
+    @property
+    def nothing_known(self) -> bool:
+        """Whether A knows none of the facts, so that nothing can be told of what was lost."""
+        return not any(fact.known for fact in self.facts)
+
+    @property
+    def unclear(self) -> list[str]:
+        """The names of the models compared whose interval holds the condition's number."""
+        if not self.condition:
+            return []
+        condition = read_condition(self.condition)
+        found = {side.name: getattr(side, condition.name) for side in self.compared}
+        return [name for name, share in found.items() if not condition.is_clear(as_interval(share))]
 
     @property
     def met(self) -> list[str]:
@@ -228,6 +254,12 @@ class Flips(BaseModel):
         from factrobust.together import flip_files
 
         return flip_files.write(self, Path(folder).expanduser())
+
+
+def as_interval(share: Share) -> Interval:
+    """A share as numbers, NaN where none was asked."""
+    values = (np.nan if x is None else x for x in (share.value, share.low, share.high))
+    return Interval(*values, share.n)
 
 
 def is_lost(fact: Fact, side: Side) -> bool:
@@ -351,10 +383,13 @@ def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
     for names in planned:
         for name in (found := asked.intersection(names)):
             weights[name] = len(names) / len(found)
-    rows = zip(both["fact_id"], both["text_b"], both["right_b"], strict=True)
+    chances = np.exp(both["logprob_b"].astype(float))
+    rows = zip(both["fact_id"], both["text_b"], both["right_b"], chances, strict=True)
     return {
-        name: Answer(text=text.strip(), right=bool(right), weight=weights[name])
-        for name, text, right in rows
+        name: Answer(
+            text=text.strip(), right=bool(right), weight=weights[name], probability=_number(chance)
+        )
+        for name, text, right, chance in rows
     }
 
 
@@ -372,7 +407,7 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
             message=row["message"],
             answer=row["text"].strip(),
             known=bool(row["right"]),
-            probability=_number(np.exp(row["logprob"])) if row["right"] else None,
+            probability=_number(np.exp(row["logprob"])),
             t_b=_number(row["t_b"]) if row["right"] else None,
         )
         for row, names in zip(before.to_dict("records"), accepted, strict=True)
@@ -445,9 +480,10 @@ def flips(
         after, _ = _after(null, before, table, planned, (share,), None)
         sides.append(side_of(null, before, after, planned, role="null", margin=margin))
     known = int(before["right"].sum())
-    notes.append(f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known")
+    asked = [f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known"]
     if not known:
-        notes.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+        asked.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+    print(*asked, sep="\n")
     return Flips(
         a=first.name,
         fingerprint=first.fingerprint,
@@ -455,7 +491,7 @@ def flips(
         data=every.called,
         data_sha256=every.digest,
         condition=fail_if.strip(),
-        notes=notes,
+        notes=[*notes, *asked],
         facts=facts_of(before),
         sides=sides,
     )
@@ -484,32 +520,17 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
 
 def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     """A's answers. From its second chunk on, when it is loaded, a forecast is printed."""
-    parts = []
-    begun = time.monotonic()
-    for number, some in enumerate(_chunks(table)):
-        parts.append(_asked(first, some, probe.GRID))
-        if number == 1:
-            seconds = (time.monotonic() - begun) / len(some)
-            left = len(table) - FIRST - len(some) + others * len(table) * 2 / 3
-            minutes = left * seconds / 60
-            how = "what is recorded takes no time" if seconds > 0.01 else "A's answers are recorded"
-            print(
-                f"about {minutes:.1f} minutes to go, if the others are as fast as A; {how}",
-                flush=True,
-            )
+    parts: list[pd.DataFrame] = []
+    for number, some in enumerate(chunks(table, CHUNK)):
         begun = time.monotonic()
+        parts.append(answered(first, some, probe.GRID))
+        if number == 1:
+            left = len(table) - sum(map(len, parts)) + others * len(table) * 2 / 3
+            seconds = (time.monotonic() - begun) / len(some)
+            tell_forecast("if the others are as fast as A", left, seconds)
     asked = pd.concat(parts, ignore_index=True)
     asked["message"] = messages(first.prompt_format, asked)
     return asked.astype({"right": bool})
-
-
-def _asked(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
-    """`spine.named`, but right is also an answer that states a name among other words: a model that was tuned to
-    talk ("a Greek poet named Homer") has lost nothing by that."""
-    said = spine.named(model, some, grid)
-    names = answers(said)
-    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
-    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
 
 
 def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
@@ -517,12 +538,6 @@ def messages(prompt_format: str, asked: pd.DataFrame) -> list[str]:
     chat = ("", "") if FORMATS[prompt_format].chat else None
     beginnings = [""] * len(asked) if chat else asked["prefix"].tolist()
     return render(prompt_format, asked["question"].tolist(), beginnings, chat)
-
-
-def _chunks(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    yield table.head(FIRST)
-    for start in range(FIRST, len(table), CHUNK):
-        yield table[start : start + CHUNK]
 
 
 def _after(
@@ -542,8 +557,8 @@ def _after(
         names = [name for name in planned.upto(look) if name not in done]
         done.update(names)
         some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
-        said = _asked(model, some)
-        parts.append(said[["fact_id", "text", "right"]].astype({"right": bool}))
+        said = answered(model, some)
+        parts.append(said[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
         if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
             break
@@ -559,6 +574,8 @@ class Again(Model):
         self.fingerprint = f"{model.fingerprint} again"
         self._model = copy.copy(model)
         self._model.fingerprint = self.fingerprint
+        if isinstance(self._model, RecordedModel) and isinstance(model, RecordedModel):
+            self._model.load = model.loaded  # what is in memory already
 
     def answer(self, job: Any) -> Iterator[tuple[list[int], list[Any]]]:
         backwards = range(len(job.requests) - 1, -1, -1)
@@ -590,19 +607,21 @@ def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> 
     planned = plan(before, 0, all_facts=True)
     sides = []
     for log in rest:
-        after = log.table[log.table["fact_id"].isin(common)][["fact_id", "text", "right"]]
+        after = log.table.loc[log.table["fact_id"].isin(common), AFTER]
         sides.append(side_of(log, before, after, planned, margin=margin))
     every = max(len(log.table) for log in (first, *rest))
+    notes = [
+        f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
+        f"right is what the logs mark as {first.metric}; no model was asked, so that no null stands beside",
+    ]
+    print(*notes, sep="\n")
     return Flips(
         a=first.name,
         fingerprint=first.fingerprint,
         prompt_format="as logged",
         data=first.task,
         data_sha256="",
-        notes=[
-            f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
-            f"right is what the logs mark as {first.metric}; no model was asked, so that no null stands beside",
-        ],
+        notes=notes,
         facts=facts_of(before),
         sides=sides,
     )

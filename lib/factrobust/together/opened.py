@@ -20,6 +20,7 @@ from factrobust.models.endpoint import named_endpoint
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import RecordsError, open_records
+from factrobust.models.stored import stored_form
 from factrobust.tables import FactsError
 
 CHANGED = re.compile(r"(.+)~([A-Za-z]+) ?(\d*\.?\d+)", re.DOTALL)
@@ -156,6 +157,13 @@ def alike(model: Model, first: Model) -> Model:
     sent by itself."""
     same = model.chat == first.chat and FORMATS[model.prompt_format].chat
     return model.as_listed(first.listed_chat) if same else model
+
+
+def stored_as(name: Any) -> str:
+    """How the file of a model's name holds most of its weights; "" where nobody can tell."""
+    if not isinstance(name, str) or is_address(name):
+        return ""
+    return stored_form(read_name(name).text.removeprefix(llama_cpp.START))
 
 
 def in_format(model: Model, prompt_format: str) -> Model:

@@ -4,6 +4,7 @@ import base64
 import io
 import math
 from collections import Counter
+from typing import Any
 
 import jinja2
 import matplotlib.style
@@ -57,6 +58,13 @@ def headline(card: Card) -> str:
     )
 
 
+def in_words(value: Any) -> Any:
+    """Settings and lists as people write them; anything else as it is."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number}" for name, number in value.items())
+    return " | ".join(value) if isinstance(value, list) else value
+
+
 def kind(verdict: str) -> str:
     """The colour of a verdict, a class of data/cards/style.css."""
     if verdict.startswith("unknown"):
@@ -86,7 +94,8 @@ def html(card: Card) -> str:
             picture=base64.b64encode(picture(card)).decode(),
             measures=[m.model_dump().values() for m in card.measures],
             verdicts=[(v, counts[v], VERDICTS["advice"][v]) for v in order if counts[v]],
-            about=[(name.replace("_", " "), value) for name, value in about.items()],
+            about=[(name.replace("_", " "), in_words(value)) for name, value in about.items()],
+            in_words=in_words,
             facts=sorted(card.facts, key=lambda f: (not f.known, order.index(f.verdicts[0]))),
         )
     )
