@@ -41,8 +41,8 @@ QUOTED = """
 2 time: any name gains it under this subject (the subject's era) ; 2-time/figure-cube ; effect == "the subject's era"
 2 time: what is left for the fact ; 2-time/figure-cube ; effect == 'the fact'
 2 time: robustness, dates given as years ; 2-time/figure-04 ; measure == 'robustness' and precision == 'year'
-3 wording: right answers to the original questions ; 3-wording/table-correctness ; n > 0
-3 wording: how alike the answers to all wordings are, SCons ; 3-wording/table-consistency ; n > 0
+3 wording: right answers to the original questions ; 3-wording/table-overall ; of == 'correct'
+3 wording: how alike the answers to all wordings are, SCons ; 3-wording/table-overall ; of == 'SCons'
 3 wording: answers that flip under a paraphrase, no example ; 3-wording/figure-floor ; kind == 'paraphrase' and prompt == 'no example'
 3 wording: the floor, no word changed ; 3-wording/figure-floor ; kind == 'no word changed' and prompt == 'no example'
 3 wording: answers that flip under a paraphrase, two examples ; 3-wording/figure-floor ; kind == 'paraphrase' and prompt == 'two examples'

@@ -342,11 +342,3 @@ def ladder(table: pd.DataFrame, reference: str = RELATION) -> Figure:
         what="questions",
         xlabel=f"minus {reference}",
     )[0]
-
-
-def by_views(table: pd.DataFrame) -> Figure:
-    """Share of right answers against page views, a line a model: intervals by model and views."""
-    labels = ("page views a month (median of a fifth)", "share of right answers")
-    fig, panels = blocks.curves(table, "views", what="", labels=labels)
-    blocks.log_axis(panels[0][0], table["views"])
-    return fig
