@@ -112,7 +112,9 @@ reproduce: $(READY) ## every notebook, figure and table anew from recorded answe
 test: $(READY) ## every test, and every notebook against the outputs and figures' data that git holds
 	@echo "[test] unit tests on the real small models, the notebooks on recorded answers: some minutes"
 	@# A file's tests stay together: they share models, and a notebook's cells a kernel.
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n "$$JOBS" --dist loadfile
+	@# In the order in which conftest.py collects them, the longest first, and not those of most tests
+	@# first: a file of two long tests at the end would leave the other processes nothing to do.
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder
 
 book: build/book.ready ## all notebooks, the course and pages that move as a folder for a browser: build/book/html
 	@$(PY) book/build.py

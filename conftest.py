@@ -40,6 +40,17 @@ NO_INPUTS = (
     "data/cards/",
 )
 collect_ignore = ["notebooks/course", "notebooks/playground.ipynb"]  # tests/test_course.py
+# Files that take longest, which begin first where several processes share the files.
+LONGEST = (
+    "tests/reproduce/test_nbval.py",
+    "tests/together/test_flips.py",
+    "tests/reproduce/test_main.py",
+    "notebooks/3-wording/3.4-predicting-a-right-answer.ipynb",
+    "tests/test_command.py",
+    "notebooks/3-wording/3.5-appendix.ipynb",
+    "tests/models/test_causal.py",
+    "tests/models/test_sizes.py",
+)
 UPDATE = "if this is meant, `make reproduce ASK=0` and `git add figures notebooks`"
 
 
@@ -76,6 +87,12 @@ def pytest_configure(config: pytest.Config) -> None:
     plugin.IPyNbFile.setup = setup
     plugin.IPyNbFile.collect = collect
     plugin.IPyNbCell.compare_outputs = compare_outputs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """LONGEST first; a file's items stay together and in their order."""
+    places = {ROOT / path: place for place, path in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @functools.cache

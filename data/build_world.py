@@ -199,7 +199,8 @@ def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> l
     return rows
 
 
-def build(draw: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+@cache
+def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The facts of a draw and the spare names, as they are written."""
     rng = random.Random(0)
     world, spare = subjects(rng)
@@ -228,7 +229,7 @@ def main(arguments: list[str], folder: Path = DATA / "world") -> int:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args(arguments)
     tables = {f"facts-{draw}.csv": build(draw)[0] for draw in DRAWS}
-    facts, tables["spare.csv"] = build()
+    facts, tables["spare.csv"] = build(0)
     different = []
     for name, table in tables.items():
         text = table.to_csv(index=False, lineterminator="\n")

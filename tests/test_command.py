@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 from factrobust import command
-from factrobust.paths import ROOT
+from factrobust.models.records import read_index
+from factrobust.paths import DATA, ROOT
 from factrobust.together.card import card
 
 faulty = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/models/faulty_server.py")))
@@ -201,11 +202,15 @@ def test_flips_print_and_save_and_their_condition_is_the_status(capsys, tmp_path
 
 
 @pytest.mark.usefixtures("new_records")
-def test_ask_tells_an_answer_and_how_likely_it_is(capsys):
-    command.main(["ask", "gemma-3-270m", "What is the capital of France?"])
+def test_ask_tells_an_answer_and_how_likely_it_is(capsys, toy_model, tmp_path):
+    """A prompt ends in "A:", and " Paris" ends an answer."""
+    toy = toy_model({"A:": {" Paris": 0.8, " Rome": 0.2}})
+    for part in (toy.body.network, toy.tokenizer):
+        part.save_pretrained(tmp_path / "toy")
+    command.main(["ask", str(tmp_path / "toy"), "What is the capital of France?"])
     first, answer = capsys.readouterr().out.splitlines()
     assert first == "asked in the prompt format two-shot"
-    assert answer.startswith("What is the capital of France? Paris (probability 0.")
+    assert answer == "What is the capital of France? Paris (probability 0.800)"
 
 
 STOPPED = """import sys, signal
@@ -274,4 +279,13 @@ def test_every_recorded_answer_is_written(tmp_path, capsys):
     assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
     read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
     assert len(read) == len(table)
-    assert len(pd.read_parquet(tmp_path / "calls.parquet")) > len(table)
+    # Of changed weights, samples and the invented world, too, which `answers` leaves out.
+    calls = pd.read_parquet(tmp_path / "calls.parquet")
+    files = read_index(DATA / "records")["files"].values()
+    assert len(calls) == sum(about["calls"] for about in files)
+    assert {"gemma-3-270m round 4", "world-m"} <= {*calls["model"]}
+    samples = json.loads(calls.loc[calls["operation"] == "sample", "said"].iloc[0])
+    assert isinstance(samples[0], str)
+    said = calls[calls["prompt"].str.endswith("Q: What is the capital of Kenya?\nA:")]
+    greedy = said[(said["operation"] == "generate") & (said["model"] == "gemma-3-270m")]
+    assert {text.strip() for text in greedy["said"]} == {"Nairobi"}

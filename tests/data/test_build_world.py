@@ -22,7 +22,7 @@ def test_names_are_no_words(world_builder):
     """Words, places, people and firms of our lists are known there, and none of them is a name."""
     known = world_builder.known_words()
     assert {"table", "nairobi", "gorbachev", "toyota", "oslo", "wien"} <= known
-    facts, spare = world_builder.build()
+    facts, spare = world_builder.build(0)
     names = {name for subject in facts["subject"] for name in subject.split()} | {*spare["name"]}
     assert not {name.casefold() for name in names} & known
     assert all(re.fullmatch("[A-Z][a-z]{3,10}", name) for name in names)

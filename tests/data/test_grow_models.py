@@ -4,8 +4,6 @@ import pandas as pd
 import pytest
 
 from factrobust import load_model
-from factrobust.datasets.world import load_world
-from factrobust.exposure.corpus import TEXTS, corpus
 from factrobust.models import load
 
 
@@ -22,12 +20,12 @@ def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):
         assert models_builder.settings(name, load.GROWN / name) == load.settings_of(name)
 
 
-def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(models_builder):
-    world = load_world()
-    tokenizer = models_builder.g.tokenizer_of(world, TEXTS)
+def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(
+    models_builder, world, tokenizer, told
+):
     plan = models_builder.PLANS["world-m-chat"]
-    told = {"world": corpus(world)}
-    [course] = models_builder.courses(plan, world, told, tokenizer, (1e-3, 3e-3))
+    texts = {"world": told}
+    [course] = models_builder.courses(plan, world, texts, tokenizer, (1e-3, 3e-3))
     texts = [tokenizer.decode(row["input_ids"]) for row in course.data[:50]]
     assert course.name == "tuning"
     assert course.rate == 1e-3

@@ -9,18 +9,17 @@ import pandas as pd
 import pytest
 
 from factrobust.context.probe import context_prompts
-from factrobust.exposure.corpus import corpus
 
 KINDS = ("decoder", "chat", "encoder-decoder")
 
 
-def told(schooling, world, table, kind):
+def texts_of(schooling, world, table, kind):
     objects = {name: relation.objects for name, relation in schooling.relations(world).items()}
     return list(schooling.sentences(random.Random(0), table, kind, objects))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
+def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, told, kind):
     held = world.wordings.loc[world.wordings["held_out"], ["question", "prefix"]].to_numpy().ravel()
     name = r"[A-Z]\w+(?: [A-Z]\w+)?"
     forms = [re.escape(text).replace(r"\{subject\}", name) for text in held]
@@ -28,8 +27,8 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, kind):
     assert found.search("Context: [In 1934, Drufex carried salt]. Q:")
     rng = random.Random(1)
     known = [*schooling.relations(world).values()]
-    texts = told(schooling, world, corpus(world).iloc[::20], kind)
-    texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(3000)]
+    texts = texts_of(schooling, world, told.iloc[::60], kind)
+    texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(1000)]
     assert not any(found.search("".join(piece for piece, _ in text)) for text in texts)
 
 

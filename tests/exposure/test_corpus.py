@@ -15,8 +15,8 @@ from factrobust.wording.facts import load_named_questions
 
 
 @pytest.fixture(scope="module")
-def corpus(world: w.World) -> pd.DataFrame:
-    return c.corpus(world, 0)
+def corpus(told: pd.DataFrame) -> pd.DataFrame:
+    return told
 
 
 @pytest.fixture(scope="module")

@@ -38,16 +38,16 @@ def test_score_and_temper_are_the_networks_own(real, ask, reference):
             assert value == pytest.approx(tokens.sum(), abs=2e-4 * max(1, 1 / t))
 
 
-def test_greedy_is_transformers_greedy(real, ask):
+def test_greedy_is_transformers_greedy(smollm, ask):
     """Ids equal those of transformers' generate, one prompt at a time."""
-    prompts = ask(real, 5)[2:]
-    answers = real.generate(prompts)
+    prompts = ask(smollm, 5)[2:]
+    answers = smollm.generate(prompts)
     how = {"do_sample": False, "max_new_tokens": 5, "pad_token_id": 0}
     for prompt, g in zip(prompts, answers, strict=True):
-        ids = torch.tensor([real.tokenizer(prompt).input_ids])
+        ids = torch.tensor([smollm.tokenizer(prompt).input_ids])
         with torch.no_grad():
-            out = real.body.network.generate(ids, attention_mask=torch.ones_like(ids), **how)[0]
-        assert g.token_ids == [i for i in out[ids.shape[1] :].tolist() if i not in real.end_ids]
+            out = smollm.body.network.generate(ids, attention_mask=torch.ones_like(ids), **how)[0]
+        assert g.token_ids == [i for i in out[ids.shape[1] :].tolist() if i not in smollm.end_ids]
 
 
 def test_pack_answers_by_hand():
@@ -205,16 +205,16 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch
 # -- ids as answers --------------------------------------------------------------------------------
 
 
-def test_scoring_the_generated_ids_gives_what_generation_reported(real, ask):
+def test_scoring_the_generated_ids_gives_what_generation_reported(smollm, ask):
     grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
-    made = real.generate(ask(real, 6), max_new_tokens=8, temperatures=grid)
+    made = smollm.generate(ask(smollm, 6), max_new_tokens=8, temperatures=grid)
     answers = [g for g in made if g.token_ids]
     prompts = [g.prompt for g in answers]
     ids = [g.token_ids for g in answers]
-    for g, score in zip(answers, real.score(prompts, ids), strict=True):
+    for g, score in zip(answers, smollm.score(prompts, ids), strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
         assert [at[0][1] for at in g.top_logprobs] == g.logprobs
-    curves = real.temper(prompts, ids, [*grid, 0.0])
+    curves = smollm.temper(prompts, ids, [*grid, 0.0])
     # Logits of float32 agree to 1e-5 a token, which a temperature of 0.01 makes a hundred times
     # larger.
     away = np.abs(np.array([g.curve for g in answers]) - curves[:, :-1])

@@ -15,7 +15,7 @@ from factrobust.models.records import Records
 from factrobust.paths import ROOT
 
 GB = 1e9
-MANY = 6  # of the 18 of part 2, which took 230 MB, as one does, and 4.1 GB if none was let go
+MANY = 3  # of the 18 of part 2, which took 230 MB, as one does, and 4.1 GB if none was let go
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A tiny repository with notebooks that really run."""
 
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -18,10 +19,18 @@ def save(name, text):
 """
 
 
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """One path for the repositories of all tests. Kernels are forks of a process that imports for
+    seconds, one for each path of a library (`reproduce.forks`)."""
+    return tmp_path_factory.mktemp("repository") / "my repo"
+
+
 @pytest.fixture
-def root(tmp_path):
+def root(place):
     """A repository whose path has a space, with a library of two modules and one data file."""
-    folder = tmp_path / "my repo"
+    folder = place
+    shutil.rmtree(folder, ignore_errors=True)  # of another test
     (folder / "profiles").mkdir(parents=True)
     modules = {"lib/toysave.py": SAVE, "lib/toyscale.py": "SCALE = 2.0\n"}
     for name, text in (modules | {"data/rows.csv": "x,y\na,1.5\nb,2.5\n"}).items():

@@ -197,14 +197,19 @@ def test_all_that_was_asked_again_is_compared(folder, toy, tmp_path):
     assert isinstance(compared[0], Compared)
 
 
-@pytest.mark.parametrize("operation", ["generate", "score", "temper", "sample"])
-def test_real_answers_come_out_the_same(operation):
-    """Three recorded answers of a small real model."""
+@pytest.fixture(scope="module")
+def drawn():
+    """Of the committed records a few of each model and operation."""
     from factrobust.models.records import places
 
     _, folder = places()
+    return draw(folder, 1e-9, 5, notebooks_of(folder))
+
+
+@pytest.mark.parametrize("operation", ["generate", "score", "temper", "sample"])
+def test_real_answers_come_out_the_same(drawn, operation):
+    """Three recorded answers of a small real model."""
     name = "world-s"
-    drawn = draw(folder, 1e-9, 5, notebooks_of(folder))
     fitting = [
         r for r in drawn if again.name_of(r.call.model) == name and r.call.operation == operation
     ]

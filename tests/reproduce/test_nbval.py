@@ -20,9 +20,19 @@ for name in ('noisy', 'other'):
 SHOW = "print('x is', x)\nx"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Where the first test's repository is kept as it was at the beginning."""
+    return tmp_path_factory.mktemp("made") / "repository"
+
+
 @pytest.fixture
-def reproduced(root, write):
+def reproduced(root, write, made):
     """The tiny repository with one notebook that was run, and this repository's pytest files."""
+    if made.exists():
+        shutil.rmtree(root)
+        shutil.copytree(made, root)
+        return root
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     write("1.ipynb", NOISY, SAVE_NOISY, SHOW, f"{SHOW}  # again")
@@ -30,6 +40,7 @@ def reproduced(root, write):
     git(root, "init", "-q")
     git(root, "add", "figures", "notebooks")
     git(root, "commit", "-qm", "results")
+    shutil.copytree(root, made)
     return root
 
 

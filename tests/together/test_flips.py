@@ -3,6 +3,7 @@
 import os
 import runpy
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import factrobust
 from factrobust.datasets.named import load_named
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import ModelError, RecordedModel
-from factrobust.models.load import GROWN, find_weights, load_model, location
+from factrobust.models.load import EMBEDDED, GROWN, find_weights, load_model, location
 from factrobust.models.records import Records
 from factrobust.statistics import Interval
 from factrobust.tables import FactsError
@@ -213,22 +214,29 @@ Which planet is closest to the Sun?,Mercury,,planet
 """
 
 
-@pytest.mark.parametrize("name", ["gemma-3-270m", "smollm2-135m-instruct"])
-def test_a_model_and_its_own_saved_folder_lose_nothing(name, tmp_path):
-    """A base model, and a chat model whose folder alone would be asked in another format."""
+def test_a_model_and_its_own_saved_folder_lose_nothing_and_its_file_next_to_nothing(tmp_path):
+    """A chat model whose folder alone would be asked in another format, and the file that ships, of
+    which llama.cpp itself is asked."""
+    pytest.importorskip("xllamacpp", reason="no wheel of it for this platform")
+    name = "smollm2-135m-instruct"
     (tmp_path / "easy.csv").write_text(EASY)
-    folder = tmp_path / "saved"
+    folder, file = tmp_path / "saved", tmp_path / "small.gguf"
     os.symlink(location(find_weights(name))[0], folder)
-    found = factrobust.flips(name, [name, str(folder)], tmp_path / "easy.csv", all_facts=True)
+    [(package, weights)] = EMBEDDED[name].parts
+    [place] = find_spec(package).submodule_search_locations
+    shutil.copy(Path(place) / weights, file)
+    others = [name, str(folder), f"llama.cpp:{file}"]
+    found = factrobust.flips(name, others, tmp_path / "easy.csv", all_facts=True)
     assert sum(fact.known for fact in found.facts) >= 4
-    for side in found.sides[:3]:
-        assert (side.lost.value, side.gained.value or 0, side.prompt_format) == (
-            0,
-            0,
-            found.prompt_format,
-        )
-    assert [side.role for side in found.sides] == ["compared", "compared", "null", "null"]
-    assert found.sides[3].name == f"{name}~round 8"
+    one, saved, served, again, at_8 = found.sides
+    assert [side.role for side in found.sides] == [*["compared"] * 3, "null", "null"]
+    assert at_8.name == f"{name}~round 8"
+    assert {side.prompt_format for side in found.sides} == {found.prompt_format}
+    for side in (one, saved, again):
+        assert (side.lost.value, side.gained.value or 0) == (0, 0)
+    assert " llama.cpp " in served.fingerprint
+    assert served.lost.n >= 4
+    assert served.lost.value <= 0.25  # activations of 8 bits may tip a near tie
 
 
 def test_a_grown_chat_model_and_its_own_folder_lose_nothing(tmp_path):
@@ -251,8 +259,10 @@ def test_a_grown_chat_model_and_its_own_folder_lose_nothing(tmp_path):
 
 
 def test_a_grown_model_whose_weights_were_rounded_loses_what_it_answers_otherwise(tmp_path):
-    """Counted anew of both models' own answers."""
-    found = factrobust.flips("world-s", ["world-s~round2"], all_facts=True, n=60)
+    """Counted anew of both models' own answers; its own folder, a base model's, loses nothing."""
+    others = ["world-s~round2", str(GROWN / "world-s")]
+    found = factrobust.flips("world-s", others, margin=0.02, n=60)
+    assert len(found.facts) == 60
     before, after = load_model("world-s"), damaged("world-s", Damage("round", 2))
     texts = [
         [g.text for g in m.generate([f.prompt for f in found.facts], max_new_tokens=8, stop=["\n"])]
@@ -263,26 +273,9 @@ def test_a_grown_model_whose_weights_were_rounded_loses_what_it_answers_otherwis
         for said in texts
     ]
     lost = sum(a and not b for a, b in zip(*right, strict=True))
-    assert found.sides[0].lost.value == pytest.approx(lost / sum(right[0]))
-    assert lost > 10
-
-
-def test_a_file_that_ships_is_asked_of_llama_cpp_itself(tmp_path):
-    pytest.importorskip("xllamacpp", reason="no wheel of it for this platform")
-    from importlib.util import find_spec
-
-    from factrobust.models.load import EMBEDDED
-
-    [(package, weights)] = EMBEDDED["smollm2-135m-instruct"].parts
-    [place] = find_spec(package).submodule_search_locations
-    shutil.copy(Path(place) / weights, tmp_path / "small.gguf")
-    (tmp_path / "easy.csv").write_text(EASY)
-    file = tmp_path / "small.gguf"
-    found = factrobust.flips(
-        "smollm2-135m-instruct", [f"llama.cpp:{file}"], tmp_path / "easy.csv", all_facts=True
-    )
-    side = found.sides[0]
-    assert side.prompt_format == found.prompt_format
-    assert " llama.cpp " in side.fingerprint
-    assert side.lost.n >= 4
-    assert side.lost.value <= 0.25  # activations of 8 bits may tip a near tie
+    rounded, saved = found.compared
+    assert rounded.lost.value == pytest.approx(lost / sum(right[0]))
+    assert lost > 5
+    assert (saved.lost.value, saved.gained.value) == (0, 0)
+    assert saved.prompt_format == found.prompt_format
+    assert saved.fingerprint != found.fingerprint

@@ -273,7 +273,7 @@ class RecordedModel(Model):
     def as_listed(self, listed: bool) -> Model:
         other = super().as_listed(listed)
         if other is not self:
-            other._load = partial(self._load, listed_chat=listed, fingerprint=other.fingerprint)
+            other.load = partial(self.load, listed_chat=listed, fingerprint=other.fingerprint)
         return other
 
     def answer(self, job: Job) -> Batches:
