@@ -40,7 +40,7 @@ def drawn(card: Card) -> Figure:
         rows,
         shares="x",
         width=style.DOUBLE,
-        xlabel="share of facts (FRS: mean score, 0 to 1), 95% interval; grey: baseline",
+        xlabel="share of facts (FRS: score), 95% interval; grey: baseline",
         looks={card.model: look},
     )
     baseline = pd.to_numeric(table["baseline"])
