@@ -205,7 +205,10 @@ def forest(
     looks = looks or looks_of(table[by])
     most_lines = max(name.count("\n") + 1 for name in names)
     many = not alone and len(looks) > MANY
-    of_series = 0.12 if alone else 0.12 + (TIGHT if many else 0.1) * len(looks)
+    crowded = len(values) > MANY
+    of_series = 0.06 if crowded else 0.12
+    if not alone:
+        of_series += (TIGHT if many or crowded else 0.1) * len(looks)
     if many:
         options.setdefault("width", style.DOUBLE)  # for the legend
     height = max(0.08 + 0.16 * most_lines, of_series)
