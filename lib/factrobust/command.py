@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _completed(argument: argparse.Action, how: dict[str, str]) -> None:
+def _completed(argument: argparse.Action, how: Mapping[str, object]) -> None:
     """A shell completes an argument with files, or with folders."""
     argument.complete = how  # type: ignore[attr-defined]
 
