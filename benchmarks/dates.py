@@ -26,9 +26,9 @@ from factrobust import load_model
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.paths import DATA
-from factrobust.time import probe
-from factrobust.time.dates import sample_dates, thinned
-from factrobust.time.facts import load_temporal_facts, sample
+from factrobust.temporal import probe
+from factrobust.temporal.dates import sample_dates, thinned
+from factrobust.temporal.facts import load_temporal_facts, sample
 
 SHARES = {"question": 1, "dated-few-shot": 6}  # every n-th statement: long prompts take minutes
 TARGET = 3  # times the throughput of the usual way

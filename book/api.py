@@ -9,7 +9,7 @@ from pathlib import Path
 
 LIB = Path(__file__).resolve().parents[1] / "lib" / "factrobust"
 TITLES = {
-    "": "factrobust", "decoding": "1 decoding", "time": "2 time", "wording": "3 wording",
+    "": "factrobust", "decoding": "1 decoding", "temporal": "2 time", "wording": "3 wording",
     "context": "4 context", "exposure": "5 exposure", "models": "models", "datasets": "datasets",
     "plots": "plots", "reproduce": "reproduce",
 }  # fmt: skip

@@ -63,9 +63,9 @@ def temperature(n: int = 900) -> dict[str, Table]:
 
 def years(n: int = 281) -> dict[str, Table]:
     """years: log P of the object of some dated facts under each year asked for."""
-    from factrobust import time
+    from factrobust import temporal
 
-    study = time.Study(
+    study = temporal.Study(
         models=MODELS,
         data="embedded",
         n_facts=n,

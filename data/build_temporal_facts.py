@@ -26,8 +26,8 @@ from build_facts import Row, command_line, leaks
 from fact_sources import SOURCES, VERSIONS, plain
 
 from factrobust.tables import FactsError, check_table, check_unique, csv_schema, read_table
-from factrobust.time.dates import parse
-from factrobust.time.facts import (
+from factrobust.temporal.dates import parse
+from factrobust.temporal.facts import (
     COLUMNS,
     REQUIRED,
     check_quintuples,

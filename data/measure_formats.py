@@ -13,7 +13,7 @@ import sys
 import build_facts
 import pandas as pd
 
-from factrobust import load_model, statistics
+from factrobust import intervals, load_model
 from factrobust.datasets import facts
 from factrobust.decoding import metrics, probe
 from factrobust.models.prompts import FORMATS
@@ -47,7 +47,7 @@ def measure(names: tuple[str, ...] = MODELS) -> pd.DataFrame:
     marked = pd.concat(tables).rename(columns={"exact_match": "exact"})
     values = ["exact", "contains"]
     by = ["model", "prompt_format", "measure"]
-    return statistics.interval_table(marked, by, values, "fact_id", cluster="relation", n_boot=2000)
+    return intervals.interval_table(marked, by, values, "fact_id", cluster="relation", n_boot=2000)
 
 
 if __name__ == "__main__":

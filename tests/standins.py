@@ -38,8 +38,8 @@ from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.official import SETS
 from factrobust.models.load import settings_of
 from factrobust.paths import DATA, ROOT
-from factrobust.time import dates as dating
-from factrobust.time import facts as temporal
+from factrobust.temporal import dates as dating
+from factrobust.temporal import facts as temporal
 from factrobust.wording import facts as wordings
 
 SPECIAL = ("<pad>", "</s>", "<unk>", "<s>", "<|user|>", "<|assistant|>", "<|end|>")

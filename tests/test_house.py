@@ -15,7 +15,7 @@ from factrobust.reproduce.profiles import find_notebooks
 
 LIB = ROOT / "lib" / "factrobust"
 NOTEBOOKS = [ROOT / name for name in find_notebooks(ROOT)]
-ROOMS = ("decoding", "time", "wording", "context")  # of the four papers
+ROOMS = ("decoding", "temporal", "wording", "context")  # of the four papers
 UPPER = ("exposure", "together")  # which stand on these
 BASE = {
     "paths",
@@ -23,7 +23,7 @@ BASE = {
     "schemas",
     "tables",
     "text",
-    "statistics",
+    "intervals",
     "regression",
     "provenance",
     "pairs",

@@ -9,7 +9,7 @@ import pytest
 from factrobust import study
 from factrobust.models.interface import Model
 from factrobust.paths import ROOT
-from factrobust.time import probe
+from factrobust.temporal import probe
 
 NAMES = [f"google/gemma-2-{size}{end}" for size in ("2b", "9b", "27b") for end in ("", "-it")]
 

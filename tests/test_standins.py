@@ -11,7 +11,7 @@ from factrobust.context import facts as contexts
 from factrobust.datasets import official
 from factrobust.models import load
 from factrobust.models.interface import ModelError
-from factrobust.time import facts as dated
+from factrobust.temporal import facts as dated
 from factrobust.wording import facts as wordings
 
 standins = runpy.run_path(str(Path(__file__).parent / "standins.py"))

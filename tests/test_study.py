@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from factrobust import decoding, paths, time
+from factrobust import decoding, paths, temporal
 from factrobust import study as shared
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.world import load_world
@@ -41,11 +41,11 @@ def test_parameters_are_what_was_given_and_models_are_apart(notebook):
 
 def test_a_study_names_the_parameter_that_it_lacks(notebook):
     sizes = {"n_facts": 7, "n_correct": 3, "n_incorrect": 3}
-    study = time.Study(**notebook(models=[], data="embedded", **sizes))
-    with pytest.raises(ValueError, match=r"^time\.Study was made without n_fine.*n_fine=\.\.\."):
+    study = temporal.Study(**notebook(models=[], data="embedded", **sizes))
+    with pytest.raises(ValueError, match=r"^temporal\.Study was made without n_fine.*n_fine=\.\.\."):
         _ = study.as_published
     with pytest.raises(TypeError, match="n_fact"):
-        time.Study(
+        temporal.Study(
             **notebook(
                 models=[],
                 data="embedded",

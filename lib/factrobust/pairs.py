@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, ndtr
 from scipy.stats import binom, binomtest
 
-from factrobust.statistics import NOTHING, Interval, binomial_interval
+from factrobust.intervals import NOTHING, Interval, binomial_interval
 
 ALPHA = 0.05
 GRID = 201  # values of the nuisance share at which an exact test is evaluated

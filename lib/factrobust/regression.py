@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import root
 from scipy.special import expit
 
-from factrobust.statistics import Array
+from factrobust.intervals import Array
 
 PRIOR_SD = 2.5
 ML = "maximum likelihood"

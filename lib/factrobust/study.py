@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.api.types import is_integer_dtype
 
-from factrobust import load_model, paths, statistics
+from factrobust import intervals, load_model, paths
 from factrobust.models.interface import Model
 from factrobust.models.records import Records, open_records
 from factrobust.plots import style
@@ -24,7 +24,7 @@ from factrobust.provenance import PACKAGES, save_figure, save_table
 Table = pd.DataFrame
 Columns = Sequence[Any]  # names of columns
 ModelName = str | Mapping[str, Any]  # a mapping for an endpoint
-Statistic = Callable[..., statistics.Array]
+Statistic = Callable[..., intervals.Array]
 
 
 def prepare_kernel() -> None:
@@ -102,9 +102,9 @@ class Study:
         *,
         group: str | None = "",
     ) -> Table:
-        """`statistics.interval_table`: means of `value` in each combination of the columns `by`,
+        """`intervals.interval_table`: means of `value` in each combination of the columns `by`,
         with intervals. n counts facts, or the values of another column `group`; rows for None."""
-        return statistics.interval_table(
+        return intervals.interval_table(
             self._complete(table),
             by,
             value,
@@ -121,8 +121,8 @@ class Study:
         columns: Columns,
         sort: bool = True,
     ) -> Table:
-        """`statistics.statistic_table`: a weighted statistic of columns, with its interval."""
-        return statistics.statistic_table(
+        """`intervals.statistic_table`: a weighted statistic of columns, with its interval."""
+        return intervals.statistic_table(
             self._complete(table),
             by,
             statistic,
@@ -141,8 +141,8 @@ class Study:
         *,
         ranks: bool = False,
     ) -> Table:
-        """`statistics.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        return statistics.correlations(
+        """`intervals.correlations` of two columns, with intervals; with `ranks` Spearman's."""
+        return intervals.correlations(
             self._complete(table),
             by,
             x,
@@ -160,8 +160,8 @@ class Study:
         column: str,
         between: tuple[str, str],
     ) -> Table:
-        """`statistics.paired_table`: `value` under two values of `column`, and their difference."""
-        return statistics.paired_table(
+        """`intervals.paired_table`: `value` under two values of `column`, and their difference."""
+        return intervals.paired_table(
             self._complete(table),
             by,
             value,
@@ -173,8 +173,8 @@ class Study:
         )
 
     def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
-        """`statistics.pairwise`: the differences of `value` between any two values of `column`."""
-        return statistics.pairwise(
+        """`intervals.pairwise`: the differences of `value` between any two values of `column`."""
+        return intervals.pairwise(
             self._complete(table),
             value,
             column,

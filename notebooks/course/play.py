@@ -20,7 +20,7 @@ from factrobust.models.interface import Model, ModelError
 from factrobust.models.prompts import render
 from factrobust.models.records import open_records
 from factrobust.plots import style
-from factrobust.time.facts import with_wording
+from factrobust.temporal.facts import with_wording
 from factrobust.wording.probe import paper_format
 
 MODELS = {"Gemma": "gemma-3-270m", "SmolLM2": "smollm2-135m-instruct"}

@@ -10,7 +10,7 @@ from factrobust.context import rules as answer_rules
 from factrobust.context.rules import agree, decide, named
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_labels
-from factrobust.statistics import agreement
+from factrobust.intervals import agreement
 
 # Table 15: kind, parametric, counterfactual, contextual answer, right answers of the question.
 TABLE_15 = [

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from factrobust.tables import FactsError
-from factrobust.time.facts import load_temporal_relations
+from factrobust.temporal.facts import load_temporal_relations
 
 # ---- a small set of sources ----------------------------------------------------------------------
 

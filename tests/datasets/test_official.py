@@ -15,7 +15,7 @@ from factrobust.datasets.closed_book import read_json
 from factrobust.datasets.official import SETS, fetch, load_trec, read_rows
 from factrobust.paths import files_read
 from factrobust.tables import FactsError
-from factrobust.time import facts as dated
+from factrobust.temporal import facts as dated
 from factrobust.wording import facts as wordings
 
 load = partial(official.load_official, loaders=wordings.LOADERS | dated.LOADERS | official.LOADERS)

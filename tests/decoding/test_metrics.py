@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from factrobust import statistics
+from factrobust import intervals
 from factrobust.decoding import metrics
 from factrobust.decoding.probe import GRID
 
@@ -34,7 +34,7 @@ D = st.sampled_from([0.5, 1, 2, 5, 10, 50])
     ],
 )
 def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
-    assert statistics.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+    assert intervals.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
 
 
 def log_p(tokens: LOGITS, t: float) -> float:

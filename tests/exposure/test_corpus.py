@@ -10,7 +10,7 @@ from factrobust import schemas
 from factrobust.datasets import world as w
 from factrobust.datasets.named import load_named
 from factrobust.exposure import corpus as c
-from factrobust.time.dates import classify, parse, verbalise
+from factrobust.temporal.dates import classify, parse, verbalise
 from factrobust.wording.facts import load_named_questions
 
 

@@ -87,7 +87,7 @@ shell.kernel = object()
 if sys.argv[1] == "before":
     import matplotlib.pyplot as plt; plt.figure()
 import factrobust.wording.prediction, factrobust.wording.regression, factrobust.wording.plots
-import factrobust.context.plots, factrobust.time.plots, factrobust.decoding.plots
+import factrobust.context.plots, factrobust.temporal.plots, factrobust.decoding.plots
 from factrobust.plots import style
 import matplotlib.pyplot as plt; plt.figure()
 style.setup()

@@ -13,11 +13,11 @@ import pytest
 
 import factrobust
 from factrobust.datasets.named import load_named
+from factrobust.intervals import Interval
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.load import EMBEDDED, GROWN, find_weights, load_model, location
 from factrobust.models.records import Records
-from factrobust.statistics import Interval
 from factrobust.tables import FactsError
 from factrobust.text import contains
 from factrobust.together import flips

@@ -8,7 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy.special import expit
 
-from factrobust.statistics import binomial_interval
+from factrobust.intervals import binomial_interval
 from factrobust.wording import regression
 from factrobust.wording.regression import fit, predict
 

@@ -16,8 +16,8 @@ from scipy.stats import rankdata
 from factrobust import draws
 from factrobust.context.metrics import PERPLEXITIES
 from factrobust.context.rules import degeneracy, same_answer, swap_source
+from factrobust.intervals import TAILS, TWO_SIDED, Array
 from factrobust.regression import ridge
-from factrobust.statistics import TAILS, TWO_SIDED, Array
 from factrobust.text import contains
 
 OUTCOME = "from_context"

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import bootstrap_mean
+from factrobust.intervals import bootstrap_mean
 
 
 def followed(marked: pd.DataFrame) -> pd.DataFrame:

@@ -19,8 +19,8 @@ import pandas as pd
 
 from factrobust import draws, tables
 from factrobust.context import facts, rules
+from factrobust.intervals import Array, ratio_of_sums
 from factrobust.paths import DATA, noted
-from factrobust.statistics import Array, ratio_of_sums
 
 SENTENCES = DATA / "context" / "meter.csv"
 WORDS = ("question", "other")

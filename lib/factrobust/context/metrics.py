@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
-from factrobust.statistics import binomial_interval, bootstrap_mean, exact_share
+from factrobust.intervals import binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")

@@ -1,7 +1,7 @@
 """The papers' own data sets and those like them, as tables of ours: a line of data/official.csv.
 
 PopQA (Mallen et al. 2023) and TREC (Li and Roth 2002) are read in this module, the sets with
-passages in `closed_book`, TimeStress in `time.facts` and PopQA-TP (Rabinovich et al. 2023) in
+passages in `closed_book`, TimeStress in `temporal.facts` and PopQA-TP (Rabinovich et al. 2023) in
 `wording.facts`. No set is embedded. This project's tests cannot reach the hub: the downloads are
 untried."""
 

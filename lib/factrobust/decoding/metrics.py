@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
 from factrobust.datasets.facts import answers
-from factrobust.statistics import top_entropy
+from factrobust.intervals import top_entropy
 
 KEY = ["model", "fact_id"]
 D_VALUES = (1, 2, 5, 10, 50)  # table 1

@@ -40,7 +40,7 @@ def positions(top_logprobs: pd.Series) -> Positions:
 
 
 def entropies(answers: Positions, s: float = 1) -> NDArray[np.float64]:
-    """The mean entropy of each answer (`statistics.top_entropy`) at sharpness s, [answer]."""
+    """The mean entropy of each answer (`intervals.top_entropy`) at sharpness s, [answer]."""
     logs = log_softmax(s * answers.logs, axis=1)
     each = entr(np.exp(logs)).sum(axis=1) / np.log(logs.shape[1])
     starts = np.cumsum(answers.lengths) - answers.lengths

@@ -18,9 +18,9 @@ from factrobust.datasets.world import (
     with_counts_in_corpus,
 )
 from factrobust.draws import hash48
-from factrobust.statistics import with_bounds
+from factrobust.intervals import with_bounds
 from factrobust.tables import read_csv, slug
-from factrobust.time import dates
+from factrobust.temporal import dates
 
 # A text of the corpus, as the library asks a model that was never tuned (`models.prompts`), with
 # the answer behind it. "prefix" is part 4's question, "context" the same with a context.
@@ -307,7 +307,7 @@ def dates_told(fact: Mapping[Any, Any], seed: int) -> list[str]:
 def moments_told(facts: pd.DataFrame, seed: int) -> pd.DataFrame:
     """A date that each fact (a dated one `with_exposure`, chain and term) was told at, and one as
     precise in the free year nearest the middle: chain, term, date (of MOMENTS) and year (the date
-    itself, as `time.probe.holders` takes it). Facts without both are left out."""
+    itself, as `temporal.probe.holders` takes it). Facts without both are left out."""
     rows = []
     for fact in facts.to_dict("records"):
         named = dates_told(fact, seed)

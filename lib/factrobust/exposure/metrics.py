@@ -15,8 +15,8 @@ from scipy.optimize import isotonic_regression, least_squares
 from scipy.special import betaincinv, expit
 from scipy.stats import binomtest, rankdata
 
-from factrobust import statistics
-from factrobust.statistics import (
+from factrobust import intervals
+from factrobust.intervals import (
     TAILS,
     Array,
     Interval,
@@ -406,7 +406,7 @@ def stratified_auc(
     """The share of pairs of a case with the outcome (1) and one without it (0), of the same
     stratum, in which the first has the higher score; ties count half.
 
-    For `statistics.bootstrap_statistic`: weights [resample, row], columns [row]; NaN where a
+    For `intervals.bootstrap_statistic`: weights [resample, row], columns [row]; NaN where a
     resample has no such pair.
     """
     with_it = outcome == 1
@@ -417,7 +417,7 @@ def stratified_auc(
     # Multiples of 1/2 add up exactly, in any order.
     won = np.sum(weights[:, with_it] @ is_won * weights[:, without], axis=1)
     pairs = np.sum(weights[:, with_it] @ is_pair * weights[:, without], axis=1)
-    return statistics.ratio(won, pairs)
+    return intervals.ratio(won, pairs)
 
 
 def crossings(

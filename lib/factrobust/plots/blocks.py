@@ -1,7 +1,7 @@
 """What the figures are built of: panels, and in them lines, bars, rows of points and stacked
 shares.
 
-Tables have the columns mean, low, high and n of `statistics.interval_table`; a missing bound draws
+Tables have the columns mean, low, high and n of `intervals.interval_table`; a missing bound draws
 no interval, and further columns do no harm."""
 
 import math

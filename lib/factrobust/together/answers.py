@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from factrobust import context, decoding, time, wording
+from factrobust import context, decoding, temporal, wording
 from factrobust.datasets.facts import answers as accepted
 from factrobust.models.records import COLUMNS, NOTEBOOKS, Records, decode, read_columns, read_index
 from factrobust.paths import DATA, ROOT
@@ -27,7 +27,7 @@ def _decoding(given: Parameters, records: Records) -> pd.DataFrame:
 
 
 def _time(given: Parameters, records: Records) -> pd.DataFrame:
-    return time.Study(
+    return temporal.Study(
         models=given["models"],
         data=given["data"],
         n_facts=given["n_facts"],

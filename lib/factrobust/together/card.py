@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from factrobust import __version__, draws, statistics, tables
+from factrobust import __version__, draws, intervals, tables
 from factrobust.datasets import own
 from factrobust.datasets.facts import answers
 from factrobust.datasets.named import load_named
@@ -30,8 +30,8 @@ from factrobust.models.load import GROWN, settings_of
 from factrobust.models.prompts import prompts
 from factrobust.paths import DATA, noted, write_atomically
 from factrobust.provenance import commit
+from factrobust.temporal import metrics as timed
 from factrobust.text import normalise
-from factrobust.time import metrics as timed
 from factrobust.together import spine
 from factrobust.together.opened import (
     chosen_format,
@@ -50,7 +50,7 @@ KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
 EARLY = 0, 4, 24  # where the first chunks begin: one loads the model, the next gives the pace
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
-DIFFERENCE = 2**0.5 * (1 + 0.8416 / statistics.TWO_SIDED)  # of half an interval: see Measure
+DIFFERENCE = 2**0.5 * (1 + 0.8416 / intervals.TWO_SIDED)  # of half an interval: see Measure
 CONTEXTS = ("irrelevant", "false", "true", "yours")
 TYPOGRAPHY = 1 + spine.FRAMES.index("{small}")  # the form in which no word changes
 ASKED = {  # of a known fact: a number that it has if so much was asked
@@ -633,7 +633,7 @@ def measured(card: Card) -> list[Measure]:
         number = row.pop("number")
         part = numbers[number]
         drawn = part["relation"] if part["relation"].nunique() >= ENOUGH else None
-        mean, low, high, _ = statistics.bootstrap_mean(part["value"], drawn, n_boot=1000)
+        mean, low, high, _ = intervals.bootstrap_mean(part["value"], drawn, n_boot=1000)
         row |= {"baseline": baselines.get(number, row["baseline"]), "low": low, "high": high}
         least = DIFFERENCE * (high - low) / 2  # no two shares differ by more than 1
         row |= {"value": mean, "smallest_difference": least if 0 < least < 1 else None}

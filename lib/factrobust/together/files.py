@@ -14,11 +14,11 @@ from scipy.stats import rankdata
 
 from factrobust import draws, schemas
 from factrobust.decoding import metrics, probe
+from factrobust.intervals import Array, Interval, bootstrap_statistic
 from factrobust.models import divergence, k_quants
 from factrobust.models.damage import LLAMA_CPP, Damage, damaged
 from factrobust.models.interface import Model, RecordedModel
 from factrobust.models.records import Records
-from factrobust.statistics import Array, Interval, bootstrap_statistic
 from factrobust.together import spine
 from factrobust.together.flips import Again
 from factrobust.wording.prediction import compared

@@ -24,10 +24,10 @@ from factrobust import __version__, draws, pairs
 from factrobust.datasets import logs
 from factrobust.datasets.facts import answers
 from factrobust.decoding import probe
+from factrobust.intervals import Interval
 from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import FORMATS, prompts, render
 from factrobust.pairs import Stratum
-from factrobust.statistics import Interval
 from factrobust.text import normalise
 from factrobust.together.card import (
     Questions,

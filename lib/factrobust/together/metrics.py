@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from factrobust import statistics
-from factrobust.statistics import Array, Interval
+from factrobust import intervals
+from factrobust.intervals import Array, Interval
 from factrobust.wording.prediction import compared
 
 KEY = ["model", "fact_id"]
@@ -129,7 +129,7 @@ def together(
     rows = []
     for how, (beyond, inside) in ways.items():
         one, other = (beside(part[name], beyond, inside) for name in (x, y))
-        found = statistics.bootstrap_correlation(one, other, relations, n_boot=n_boot)
+        found = intervals.bootstrap_correlation(one, other, relations, n_boot=n_boot)
         rows.append((how, *found[:3], len(part)))
         if how == "plain":
             rows.append(("corrected", *(np.array(found[:3]) / root), len(part)))

@@ -23,9 +23,9 @@ from factrobust.decoding import probe
 from factrobust.draws import ranks
 from factrobust.models.damage import Damage, damaged
 from factrobust.models.interface import Model
-from factrobust.time import dates, facts
-from factrobust.time import metrics as timed
-from factrobust.time import probe as timing
+from factrobust.temporal import dates, facts
+from factrobust.temporal import metrics as timed
+from factrobust.temporal import probe as timing
 from factrobust.together import spine
 from factrobust.together.opened import in_format
 from factrobust.wording import facts as worded

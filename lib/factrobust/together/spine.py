@@ -20,12 +20,12 @@ from factrobust.datasets import own, world
 from factrobust.datasets.facts import answers
 from factrobust.decoding import metrics, probe
 from factrobust.endings import covering
+from factrobust.intervals import top_entropy
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, prompts
-from factrobust.statistics import top_entropy
+from factrobust.temporal import dates, facts
+from factrobust.temporal import probe as timing
 from factrobust.text import exact_match, normalise
-from factrobust.time import dates, facts
-from factrobust.time import probe as timing
 from factrobust.wording.metrics import stated
 
 FRAMES = (  # other wordings of a question; {small} is it in small letters, without a question mark
@@ -247,7 +247,7 @@ def _with_robustness(
 
 
 def years(model: Model, asked: Table, seed: int = 0) -> Table:
-    """`time.probe.scored` of facts that held for a time, under three years inside it and three on each
+    """`temporal.probe.scored` of facts that held for a time, under three years inside it and three on each
     side, in the model's own prompt format. `subject` of one's own questions is the question without a
     year."""
     embedded = facts.load_temporal_facts()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import Array
+from factrobust.intervals import Array
 
 ORIGINAL, PARAPHRASE, NO_WORD = "original", "paraphrase", "no word changed"
 FIRST = 1000  # number (variant) of the first version without a changed word

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import Array, correlations, exact_table
+from factrobust.intervals import Array, correlations, exact_table
 from factrobust.tables import stacked
 from factrobust.text import Groups, contains, normalise, per_pair
 

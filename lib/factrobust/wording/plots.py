@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde
 
+from factrobust.intervals import as_mean
 from factrobust.plots import blocks, style
-from factrobust.statistics import as_mean
 from factrobust.wording.prediction import RELATION
 
 PREDICTORS = {  # names in the tables, in small letters -> names in the figures

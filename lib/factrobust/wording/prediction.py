@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from factrobust import draws, statistics
-from factrobust.statistics import Array, Interval, bootstrap_statistic, ratio_of_sums
+from factrobust import draws, intervals
+from factrobust.intervals import Array, Interval, bootstrap_statistic, ratio_of_sums
 from factrobust.tables import stacked
 from factrobust.wording.regression import (
     COLUMNS,
@@ -223,7 +223,7 @@ def compared(
         for name, measures in sums.items():
             for measure, found in measures.items():
                 mean = _of_relations([found], n_boot)
-                difference = statistics.NOTHING
+                difference = intervals.NOTHING
                 if reference in sums:
                     difference = _of_relations([found, sums[reference][measure]], n_boot)
                 rows.append((*key, name, measure, *mean[:3], *difference[:3], *counts))
@@ -294,7 +294,7 @@ def _fraction(weights: Array, above: Array, below: Array) -> Array:
         return ratio_of_sums(weights, above, below)
     won = _drawn_pairs(weights, above)
     pairs = _drawn_pairs(weights, below)
-    return statistics.ratio(won, pairs)
+    return intervals.ratio(won, pairs)
 
 
 def _drawn_pairs(weights: Array, pairs: Array) -> Array:

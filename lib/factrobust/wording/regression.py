@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc, expit, logit, ndtr, stdtrit
 
+from factrobust.intervals import TWO_SIDED, Array, exact_table
 from factrobust.regression import Estimates, estimate, log_likelihood
-from factrobust.statistics import TWO_SIDED, Array, exact_table
 
 COLUMNS = {
     "QCat": "relation",

@@ -17,7 +17,7 @@ def interval(values, facts, n_boot=500):
 
 # %% check
 def check(interval):
-    from factrobust.statistics import bootstrap_mean
+    from factrobust.intervals import bootstrap_mean
 
     rng = np.random.default_rng(15)
     sizes = rng.integers(1, 20, 40)

@@ -15,7 +15,7 @@ def win_rate(correct, incorrect):
 
 # %% check
 def check(win_rate):
-    from factrobust.time import metrics
+    from factrobust.temporal import metrics
 
     rng = np.random.default_rng(22)
     for n_correct, n_incorrect in ((1, 1), (3, 6), (5, 4)):

@@ -13,7 +13,7 @@ prediction = ...  # facts in a thousand
 
 # %% check
 def check(prediction):
-    from factrobust.time.metrics import chance
+    from factrobust.temporal.metrics import chance
 
     truth = 1000 * chance(3, 6)
     assert is_number(prediction), "Give a number."

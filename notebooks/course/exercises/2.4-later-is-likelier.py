@@ -18,7 +18,7 @@ def null_win_rate(dates):
 
 # %% check
 def check(null_win_rate):
-    from factrobust.time.metrics import later_is_likelier, matches
+    from factrobust.temporal.metrics import later_is_likelier, matches
 
     rng = np.random.default_rng(24)
     rows = []

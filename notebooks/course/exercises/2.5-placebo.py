@@ -18,7 +18,7 @@ def placebo(values, k, first):
 
 # %% check
 def check(placebo):
-    from factrobust.time import placebo as ours
+    from factrobust.temporal import placebo as ours
 
     rng = np.random.default_rng(25)
     for k, n in ((1, 5), (3, 9), (2, 8)):
@@ -58,7 +58,7 @@ def placebo(values, k, first):
 
 
 # %% use
-from factrobust.statistics import bootstrap_mean
+from factrobust.intervals import bootstrap_mean
 
 for model, rows in data("years").query("label != 'transitional'").groupby("model"):
     gaps = []

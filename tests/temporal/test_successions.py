@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from factrobust import schemas
-from factrobust.time import successions
+from factrobust.temporal import successions
 
 HOLDERS = ("Ann", "Bob", "Ann", "Cid")  # Ann came back
 

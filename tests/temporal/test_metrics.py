@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import schemas
-from factrobust.time import metrics
+from factrobust.temporal import metrics
 
 
 def table(correct: list, incorrect: list, transitional: list = (), **columns) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from factrobust import statistics
-from factrobust.statistics import bootstrap_correlation, bootstrap_mean, interval_table
+from factrobust import intervals
+from factrobust.intervals import bootstrap_correlation, bootstrap_mean, interval_table
 
 RNG = np.random.default_rng(20)
 
@@ -94,7 +94,7 @@ def test_whole_groups_are_drawn_and_weights_are_repetitions():
         pairs = [(np.repeat(x, w), np.repeat(y, w)) for w in weights.astype(int)]
         return np.array([stats.pearsonr(*pair).statistic for pair in pairs])
 
-    slow = statistics.bootstrap_statistic(slow_pearson, [x, y], groups, n_boot=200)
+    slow = intervals.bootstrap_statistic(slow_pearson, [x, y], groups, n_boot=200)
     assert slow == pytest.approx(bootstrap_correlation(x, y, groups, n_boot=200))
     assert len(seen) == 201  # the estimate itself and the resamples
     for weights in seen:
@@ -106,12 +106,12 @@ def test_paired_difference_is_narrower_than_two_intervals():
     hard = pd.Series(RNG.normal(size=100), index=[f"f{i}" for i in range(100)])
     a = hard + 0.5
     b = hard + RNG.normal(scale=0.05, size=100)
-    interval = statistics.paired_difference(a, b.sample(frac=1, random_state=1))
+    interval = intervals.paired_difference(a, b.sample(frac=1, random_state=1))
     assert interval.mean == pytest.approx((a - b).mean())
     assert interval.high - interval.low < 0.1 < 0.3 < np.ptp(bootstrap_mean(a)[1:3])
     assert interval == bootstrap_mean(a - b)
     with pytest.raises(ValueError, match="2 values are missing"):
-        statistics.paired_difference(a, b.rename({"f7": "other"}))
+        intervals.paired_difference(a, b.rename({"f7": "other"}))
 
 
 def test_paired_table_compares_the_facts_that_have_both():
@@ -122,14 +122,14 @@ def test_paired_table_compares_the_facts_that_have_both():
     ]
     table = pd.DataFrame(rows, columns=["fact_id", "format", "subject", "value"]).assign(model="m")
     how = ["model"], "value", "format", ("a", "b")
-    [row] = statistics.paired_table(table, *how, cluster="subject").to_dict("records")
+    [row] = intervals.paired_table(table, *how, cluster="subject").to_dict("records")
     # Both subjects are drawn (0), or twice that of f and g (1 / 2), or twice that of h (-1).
     expected = {"model": "m", "a": 0.5, "b": 0.5, "mean": 0, "low": -1, "high": 0.5}
     assert row == expected | {"n": 3, "subjects": 2}
     named = table.rename(columns={"fact_id": "group_id"})
-    [alone] = statistics.paired_table(named, *how, group="group_id").to_numpy()
+    [alone] = intervals.paired_table(named, *how, group="group_id").to_numpy()
     assert alone.tolist() == ["m", 0.5, 0.5, 0, -1, 1, 3]  # facts: 1, 0 and -1, one drawn thrice
-    pairs = statistics.pairwise(table, "value", "format", cluster="subject")
+    pairs = intervals.pairwise(table, "value", "format", cluster="subject")
     names = pairs[["first", "second", "n"]].values.tolist()
     assert names == [
         ["a", "b", 3],
@@ -140,15 +140,15 @@ def test_paired_table_compares_the_facts_that_have_both():
 
 
 def test_ranges_hold_their_last_value():
-    found = statistics.in_ranges([0, 1, 8, 9, 32], {"none": 0, "few": 8, "many": 32}).tolist()
+    found = intervals.in_ranges([0, 1, 8, 9, 32], {"none": 0, "few": 8, "many": 32}).tolist()
     assert found == ["none", "few", "few", "many", "many"]
 
 
 def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero():
     weights = np.array([[1.0, 1, 1], [2, 0, 0]])
     above = np.array([1.0, 0, 2])
-    assert statistics.ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
-    assert np.isnan(statistics.ratio_of_sums(weights, above, np.zeros(3))).all()
+    assert intervals.ratio_of_sums(weights, above, np.array([1.0, 4, 1])).tolist() == [0.5, 1]
+    assert np.isnan(intervals.ratio_of_sums(weights, above, np.zeros(3))).all()
     # A mean of means counts each part alike.
     values = np.array([1.0, 2, 3, 8])
     parts = np.array([0.0, 0, 0, 1])
@@ -159,10 +159,10 @@ def test_ratio_of_sums_weighs_rows_and_is_undefined_over_zero():
             [1, 1, 1, 0],
         ]
     )
-    found = statistics.mean_of_means(weights, values, parts)
+    found = intervals.mean_of_means(weights, values, parts)
     assert found[:2].tolist() == [(2 + 8) / 2, (1 + 8) / 2]  # not 14 / 4, nor 19 / 5
     assert np.isnan(found[2])  # the second part is not drawn
-    assert statistics.mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
+    assert intervals.mean_of_means(weights, values, np.zeros(4)).tolist() == [14 / 4, 19 / 5, 2]
 
 
 def test_intervals_side_by_side():
@@ -175,15 +175,15 @@ def test_intervals_side_by_side():
             "high": [0.4, 0.9, 1.0],
         }
     )
-    wide = statistics.side_by_side(table, "model", "source", "share")
+    wide = intervals.side_by_side(table, "model", "source", "share")
     assert wide.index.tolist() == ["n", "m"]
     assert wide.columns.tolist() == ["memory", "context"]
     assert wide.loc["n"].tolist() == ["25% [10, 40]", "75% [50, 90]"]
     assert wide.loc["m"].tolist() == ["", "100% [96, 100]"]
     means = table.rename(columns={"share": "mean"})
-    wide = statistics.side_by_side(means, ["model"], "source", digits=2)
+    wide = intervals.side_by_side(means, ["model"], "source", digits=2)
     assert wide.loc["n"].tolist() == ["0.25 [0.10, 0.40]", "0.75 [0.50, 0.90]"]
-    wide = statistics.side_by_side(table, "source", ["model", "low"], "share")
+    wide = intervals.side_by_side(table, "source", ["model", "low"], "share")
     assert wide.columns.tolist() == [
         ("n", 0.104),
         ("n", 0.5),
@@ -191,7 +191,7 @@ def test_intervals_side_by_side():
     ]
     # Another estimate takes the place of the mean.
     table = pd.DataFrame({"mean": [1], "n": [5], "brier": [2], "brier_low": [3], "brier_high": [4]})
-    [row] = statistics.as_mean(table, "brier").to_dict("records")
+    [row] = intervals.as_mean(table, "brier").to_dict("records")
     assert row == {
         "n": 5,
         "mean": 2,
@@ -203,34 +203,34 @@ def test_intervals_side_by_side():
 def test_an_estimate_of_each_part():
     df = pd.DataFrame({"model": [*"bbbbaaaa"], "x": [1.0, 2, 3, 4] * 2, "relation": [*"rrst"] * 2})
     df["y"] = df["x"].where(df["model"] == "a", -df["x"])
-    found = statistics.correlations(df, ["model"], "x", "y", "relation", n_boot=50)
+    found = intervals.correlations(df, ["model"], "x", "y", "relation", n_boot=50)
     assert found["r"].round(9).tolist() == [1, -1]
     assert found[["model", "n", "relations"]].values.tolist() == [["a", 4, 3], ["b", 4, 3]]
-    assert "relations" not in statistics.correlations(df, ["model"], "x", "y", n_boot=50)
-    how = ["model"], statistics.ratio_of_sums, ["y", "x"], "relation"
-    sums = statistics.statistic_table(df, *how, n_boot=50)[["model", "mean", "n", "relations"]]
+    assert "relations" not in intervals.correlations(df, ["model"], "x", "y", n_boot=50)
+    how = ["model"], intervals.ratio_of_sums, ["y", "x"], "relation"
+    sums = intervals.statistic_table(df, *how, n_boot=50)[["model", "mean", "n", "relations"]]
     assert sums.values.tolist() == [["a", 1, 4, 3], ["b", -1, 4, 3]]
     how = ["model"], lambda part: (part["y"].min(), part["y"].max()), ["low", "high"]
-    ends = statistics.estimates(df, *how, sort=False)
+    ends = intervals.estimates(df, *how, sort=False)
     assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
 def test_statistics_of_each_part_by_hand():
     df = pd.DataFrame({"m": [*"bbbaaa"], "x": [0.0, 1, 2] * 2, "y": [1.0, 3, 5, 0, 0, 9]})
     how = {"n_boot": 50, "sort": False}
-    found = statistics.statistic_table(df, ["m"], statistics.ratio_of_sums, ["y", "x"], **how)
+    found = intervals.statistic_table(df, ["m"], intervals.ratio_of_sums, ["y", "x"], **how)
     assert found[["m", "mean", "n"]].values.tolist() == [["b", 3.0, 3], ["a", 3.0, 3]]
     one = np.ones((1, 3))
     x = np.array([1.0, 2, 3])
     y = np.array([1.0, 2, 6])
-    assert statistics.slope_through_0(one, x, y) == pytest.approx((1 + 4 + 18) / (1 + 4 + 9))
+    assert intervals.slope_through_0(one, x, y) == pytest.approx((1 + 4 + 18) / (1 + 4 + 9))
 
 
 def test_rank_correlation_is_spearmans():
     df = pd.DataFrame({"m": [*"aaaabbbb"], "x": range(8), "y": [1.0, 10, 1000, 100] * 2})
-    found = statistics.correlations(df, ["m"], "x", "y", ranks=True, n_boot=10)
+    found = intervals.correlations(df, ["m"], "x", "y", ranks=True, n_boot=10)
     assert found["r"].tolist() == pytest.approx([0.8, 0.8])  # in each, 1 2 4 3 against 1 2 3 4
-    assert (statistics.correlations(df, ["m"], "x", "y", n_boot=10)["r"] < 0.6).all()
+    assert (intervals.correlations(df, ["m"], "x", "y", n_boot=10)["r"] < 0.6).all()
 
 
 def test_interval_table_is_tidy():
@@ -264,18 +264,18 @@ def test_interval_table_is_tidy():
 def test_binomial_interval_is_clopper_pearson():
     successes = np.array([0, 1, 5, 9, 10, 3])
     n = np.array([10, 10, 10, 10, 10, 400])
-    low, high = statistics.binomial_interval(successes, n)
+    low, high = intervals.binomial_interval(successes, n)
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
         exact = stats.binomtest(int(k), int(trials)).proportion_ci()
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
-    table = statistics.with_bounds(pd.DataFrame({"share": successes / n, "n": n}), "share")
+    table = intervals.with_bounds(pd.DataFrame({"share": successes / n, "n": n}), "share")
     assert table["low"].tolist() == low.tolist()
     assert table["high"].tolist() == high.tolist()
 
 
 def test_an_exact_table_has_clopper_pearson_bounds():
     df = pd.DataFrame({"test": list("aaaabb"), "v": [True, True, True, False, True, True]})
-    three, two = statistics.exact_table(df, ["test"], "v").to_dict("records")
+    three, two = intervals.exact_table(df, ["test"], "v").to_dict("records")
     exact = stats.binomtest(3, 4).proportion_ci()
     expected = {
         "test": "a",
@@ -295,9 +295,9 @@ def test_an_exact_table_has_clopper_pearson_bounds():
         }
     )
     # Of ten without a success, the upper bound p has (1 - p)^10 = 0.025.
-    none = statistics.exact_share(pd.Series([False] * 10))
+    none = intervals.exact_share(pd.Series([False] * 10))
     assert none == (0, 0, pytest.approx(1 - 0.025 ** (1 / 10)), 10)
-    assert np.isnan(statistics.exact_share(pd.Series([], dtype=bool)).mean)
+    assert np.isnan(intervals.exact_share(pd.Series([], dtype=bool)).mean)
 
 
 def test_explained_is_r_squared_of_least_squares():
@@ -305,10 +305,10 @@ def test_explained_is_r_squared_of_least_squares():
     y = 3 + x @ [0.5, -1] + RNG.normal(size=60)
     weights = RNG.integers(0, 3, size=(4, 60)).astype(float)
     fits = [sm.WLS(y, sm.add_constant(x), weights=w).fit().rsquared for w in weights]
-    np.testing.assert_allclose(statistics.explained(weights, y, *x.T), fits, rtol=1e-9)
-    alone = statistics.explained(np.ones((1, 60)), y, x[:, 0])
+    np.testing.assert_allclose(intervals.explained(weights, y, *x.T), fits, rtol=1e-9)
+    alone = intervals.explained(np.ones((1, 60)), y, x[:, 0])
     np.testing.assert_allclose(alone, np.corrcoef(y, x[:, 0])[0, 1] ** 2)
-    assert np.isnan(statistics.explained(np.ones((1, 60)), y, np.ones(60))).all()
+    assert np.isnan(intervals.explained(np.ones((1, 60)), y, np.ones(60))).all()
 
 
 def test_clusters_are_drawn_whole_and_counted():
@@ -336,22 +336,22 @@ def test_shares_of_nothing_and_of_all_have_exact_bounds():
     assert whole == (1, pytest.approx(0.025 ** (1 / 10)), 1, 10)
     assert bootstrap_mean([0.5] * 40)[1:3] == (0.5, 0.5)
     same = pd.Series([1, 0] * 20)
-    assert statistics.paired_difference(same, same) == (0, -none.high, none.high, 40)
+    assert intervals.paired_difference(same, same) == (0, -none.high, none.high, 40)
 
 
 def test_agreement_by_hand():
     # 3 of 4 agree; by chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2 would.
-    found = statistics.agreement(pd.Series(list("aaab")), pd.Series(list("aabb")))
+    found = intervals.agreement(pd.Series(list("aaab")), pd.Series(list("aabb")))
     assert found.share == 3 / 4
     assert found.low == pytest.approx(0.1941, abs=5e-5)  # Clopper and Pearson, 3 of 4
     assert found.kappa == 1 / 2
-    assert math.isnan(statistics.agreement(pd.Series(["a"]), pd.Series(["a"])).kappa)
+    assert math.isnan(intervals.agreement(pd.Series(["a"]), pd.Series(["a"])).kappa)
 
 
 def test_errors_of_a_rule_by_hand():
     labels = pd.DataFrame({"right": [True, True, False, False, False]})
     labels = labels.assign(rule=[True, False, True, False, False], same=labels["right"])
-    table = statistics.rule_errors(labels, ["rule", "same"], "right").set_index(["rule", "what"])
+    table = intervals.rule_errors(labels, ["rule", "same"], "right").set_index(["rule", "what"])
     errors = ["error", "false positives", "false negatives"]
     found = table.loc["rule"].loc[errors, ["mean", "n"]].to_numpy()
     assert found == pytest.approx(

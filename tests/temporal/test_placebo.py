@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.time import placebo
-from factrobust.time.dates import grid, sample_dates, thinned
-from factrobust.time.metrics import matches
-from factrobust.time.placebo import windows
+from factrobust.temporal import placebo
+from factrobust.temporal.dates import grid, sample_dates, thinned
+from factrobust.temporal.metrics import matches
+from factrobust.temporal.placebo import windows
 
 CELL = {
     "model": "m",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from factrobust.plots import blocks, style
 from factrobust.plots.style import DOUBLE
-from factrobust.time.dates import DAYS_A_YEAR, Days, parse
+from factrobust.temporal.dates import DAYS_A_YEAR, Days, parse
 
 MARKS: dict[str, dict[str, Any]] = {  # of the labels of dates
     "correct": {
@@ -121,7 +121,7 @@ def over_years(scores: pd.DataFrame, start: str, end: str) -> Figure:
 
 def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision. `table`:
-    intervals of relative (nats) by model, precision and position of `time.metrics.positions`;
+    intervals of relative (nats) by model, precision and position of `temporal.metrics.positions`;
     transitional dates are hollow, the validity is shaded."""
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"

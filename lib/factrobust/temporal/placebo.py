@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.statistics import (
+from factrobust.intervals import (
     Array,
     ratio_of_sums,
 )
-from factrobust.time.metrics import CELL
+from factrobust.temporal.metrics import CELL
 
 MEASURES = ["win_rate", "robust"]
 CUBE_MEASURES = ["nats", *MEASURES]
@@ -144,7 +144,7 @@ def bars(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
 
 def often_minus_never(weights: Array, values: Array, often: Array) -> Array:
     """The mean of `values` [row] where `often` is true minus that where it is false, in each resample
-    ([resample, row] `weights`, as `statistics.bootstrap_statistic` makes them)."""
+    ([resample, row] `weights`, as `intervals.bootstrap_statistic` makes them)."""
     told = often.astype(float)
     never = 1 - told
     return ratio_of_sums(weights, values * told, told) - ratio_of_sums(

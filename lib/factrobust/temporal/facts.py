@@ -23,9 +23,8 @@ from factrobust.datasets.official import FILLED, read_rows
 from factrobust.draws import hash64, in_turns, need_count
 from factrobust.paths import DATA
 from factrobust.tables import FactsError, Loaded
-from factrobust.text import normalise
-from factrobust.time import dates as dating
-from factrobust.time.dates import (
+from factrobust.temporal import dates as dating
+from factrobust.temporal.dates import (
     LABELS,
     PRECISIONS,
     YEARS,
@@ -33,6 +32,7 @@ from factrobust.time.dates import (
     is_date,
     parse,
 )
+from factrobust.text import normalise
 
 FILES = (
     DATA / "temporal_facts.csv",

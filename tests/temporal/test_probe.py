@@ -11,7 +11,7 @@ import pytest
 
 from factrobust import schemas
 from factrobust.models.interface import Job, Model
-from factrobust.time import probe
+from factrobust.temporal import probe
 
 WORDING = {
     "head": {"question": "who led {}?", "prefix": "{} was led by"},

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from factrobust.time import dates as dating
-from factrobust.time.dates import PRECISIONS, classify, parse, sample_dates, thinned
+from factrobust.temporal import dates as dating
+from factrobust.temporal.dates import PRECISIONS, classify, parse, sample_dates, thinned
 
 
 def table(*bounds: tuple[str, str], **columns) -> pd.DataFrame:

@@ -10,9 +10,9 @@ from factrobust import schemas
 from factrobust.datasets.official import SETS, load_official
 from factrobust.paths import DATA
 from factrobust.tables import FactsError
-from factrobust.time import facts as temporal
-from factrobust.time.dates import classify, parse, sample_dates, thinned
-from factrobust.time.facts import load_successions, load_temporal_facts, moments, popularities
+from factrobust.temporal import facts as temporal
+from factrobust.temporal.dates import classify, parse, sample_dates, thinned
+from factrobust.temporal.facts import load_successions, load_temporal_facts, moments, popularities
 
 RELATIONS = [
     *("employer", "member_of", "position_held", "member_of_sports_team"),

@@ -1,4 +1,4 @@
-"""How a notebook of part 2 starts: study = time.Study(models=models, data=data, ...)."""
+"""How a notebook of part 2 starts: study = temporal.Study(models=models, data=data, ...)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -9,14 +9,14 @@ import pandas as pd
 from factrobust import schemas, study
 from factrobust.models.interface import Model, need
 from factrobust.models.records import Records
-from factrobust.time import facts, metrics, probe
+from factrobust.temporal import facts, metrics, probe
 
 
 class Study(study.Study):
     """Part 2: the object of the facts of `data` is scored under every date, in each of `formats`.
 
     `n_facts` facts, of `fact_ids` where these are named, are asked at the year, `n_fine` of them (None: all) at the month and the day, too;
-    n_correct and n_incorrect thin the dates (`time.dates.thinned`). Beside each object `n_others` wrong
+    n_correct and n_incorrect thin the dates (`temporal.dates.thinned`). Beside each object `n_others` wrong
     names are scored; for `crossed`, after the questions of `n_subjects` wrong subjects, too. `seed` draws
     facts, names, subjects and dates. With `tuned`, only models with a chat template are asked
     (LacksError if there is none). Holds the `facts`, the `dates` and `statements` about them, and their
@@ -117,7 +117,7 @@ class Study(study.Study):
 
     @cached_property
     def matched(self) -> pd.DataFrame:
-        """`time.metrics.matches` of the scores."""
+        """`temporal.metrics.matches` of the scores."""
         return metrics.matches(self.scores)
 
     @property

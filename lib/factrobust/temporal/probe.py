@@ -1,6 +1,6 @@
 """Part 2: how probable is a fact's object after a question with a date? A date makes some answers
 likelier whatever is asked. So (ours) wrong names are scored after the same question, and all names
-after the question of wrong subjects (`time.facts.other_subjects`)."""
+after the question of wrong subjects (`temporal.facts.other_subjects`)."""
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,14 @@ from factrobust.models.prompts import (
     as_asked,
     prompts,
 )
-from factrobust.time.dates import COLUMNS, verbalise
-from factrobust.time.facts import WORDING, with_wording
+from factrobust.temporal.dates import COLUMNS, verbalise
+from factrobust.temporal.facts import WORDING, with_wording
 
 
 def statements(facts: pd.DataFrame, dates: pd.DataFrame) -> pd.DataFrame:
     """`schemas.Dates` of facts with what is asked: `schemas.Statements`, and `others`. The date stands
     before question and prefix: "In December 2019, who was the head of state of Sri Lanka?" (paper 2,
-    3.1, appendix E). A fact of `time.facts.of_all_subjects` is asked once a subject."""
+    3.1, appendix E). A fact of `temporal.facts.of_all_subjects` is asked once a subject."""
     facts = with_wording(facts)
     columns = ["fact_id", "asked_of", *WORDING, "object", "others"]
     columns = [name for name in columns if name in facts]
@@ -84,7 +84,7 @@ def holders(
 ) -> pd.DataFrame:
     """log P of every holder of an office after the question who held it in a year:
     `schemas.HolderScores`. A row a moment of `moments` (chain, term, year) and term of its chain in
-    `terms` (`time.facts.load_successions`). The prior is after the question without a date."""
+    `terms` (`temporal.facts.load_successions`). The prior is after the question without a date."""
     every = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])

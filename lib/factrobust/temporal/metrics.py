@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust import draws, schemas
-from factrobust.time.dates import PRECISIONS
+from factrobust.temporal.dates import PRECISIONS
 
 KEY = ["model", "prompt_format", "fact_id"]
 CELL = [*KEY, "precision"]
@@ -132,7 +132,7 @@ def popularity_bins(
 ) -> pd.DataFrame:
     """Matched rows with popularity_bin of their fact, bins of equal numbers of facts (figure 8; 0:
     least popular), and popularity, the bin's mean. `facts`: fact_id and popularity
-    (`time.facts.popularities`). Ties are ordered by a hash of fact_id; unknown ones left out."""
+    (`temporal.facts.popularities`). Ties are ordered by a hash of fact_id; unknown ones left out."""
     ordered = facts[facts["fact_id"].isin(matched["fact_id"])].dropna(subset=["popularity"])
     ordered = ordered.assign(lot=ordered["fact_id"].map(draws.hash48))
     ordered = ordered.sort_values(["popularity", "lot"])[["fact_id", "popularity"]]
@@ -153,7 +153,7 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
     """Population variances of a fact's three R's (paper 2, 4.6) in two prompt formats: model,
     fact_id, standard, few_shot. Only facts with both.
 
-    Figure 6 is the ratio of the means (`statistics.ratio_of_sums` of few_shot and standard); below
+    Figure 6 is the ratio of the means (`intervals.ratio_of_sums` of few_shot and standard); below
     1 the few-shot prompt brought the precisions together. Section 4.6 divides the other way round,
     but reads a ratio below 1 as a reduction; we keep the reading.
     """
