@@ -42,7 +42,9 @@ def test_parameters_are_what_was_given_and_models_are_apart(notebook):
 def test_a_study_names_the_parameter_that_it_lacks(notebook):
     sizes = {"n_facts": 7, "n_correct": 3, "n_incorrect": 3}
     study = temporal.Study(**notebook(models=[], data="embedded", **sizes))
-    with pytest.raises(ValueError, match=r"^temporal\.Study was made without n_fine.*n_fine=\.\.\."):
+    with pytest.raises(
+        ValueError, match=r"^temporal\.Study was made without n_fine.*n_fine=\.\.\."
+    ):
         _ = study.as_published
     with pytest.raises(TypeError, match="n_fact"):
         temporal.Study(
