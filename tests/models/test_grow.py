@@ -135,6 +135,9 @@ def test_a_committed_model_is_loaded_by_name(name, tmp_path):
 def test_weights_are_at_most_40_mb_and_changed_ones_are_refused(tmp_path, monkeypatch):
     assert sum(p.stat().st_size for p in load.GROWN.rglob("*") if p.is_file()) <= 40e6
     monkeypatch.setattr(load, "GROWN", tmp_path)
+    with pytest.raises(ModelError, match=r"weights of world-s are in the repository alone"):
+        load_model("world-s")
+    (tmp_path / "world-s").mkdir()
     with pytest.raises(ModelError, match=r"weights of world-s in .*git checkout"):
         load_model("world-s")
 

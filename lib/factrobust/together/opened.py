@@ -154,8 +154,8 @@ def rounded(name: Any, bits: int, prompt_format: str, dtype: str | None = None) 
 def alike(model: Model, first: Model) -> Model:
     """The model, sent the same tokens as the first where both have the same chat template. One that is
     listed may have learned with tokens before its template, which a folder of the same weights is not
-    sent by itself."""
-    same = model.chat == first.chat and FORMATS[model.prompt_format].chat
+    sent by itself. A server (0 bytes here) puts its tokens before a text by itself."""
+    same = model.chat == first.chat and FORMATS[model.prompt_format].chat and model.weight_bytes
     return model.as_listed(first.listed_chat) if same else model
 
 
