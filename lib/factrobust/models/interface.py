@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from filelock import FileLock
@@ -122,7 +122,7 @@ class Model(ABC):
     def answer(self, job: Job) -> Batches:
         """Yield the answers batch by batch: indices of requests, and their results."""
 
-    def as_listed(self, listed: bool) -> "Model":
+    def as_listed(self, listed: bool) -> Self:
         """This model with another `listed_chat`, which decides whether a tokenizer's own tokens
         stand before a chat: its answers are recorded apart."""
         if listed == self.listed_chat:
@@ -265,12 +265,12 @@ class RecordedModel(Model):
     """Answers from the store. For the first that is missing the model behind it is loaded: a run
     that finds everything in the records needs no weights, no torch, no server and no key."""
 
-    def __init__(self, records: Records, load: Callable[[], Model], **description: Any) -> None:
+    def __init__(self, records: Records, load: Callable[..., Model], **description: Any) -> None:
         super().__init__(**description)
         self._records = records
         self.load = load
 
-    def as_listed(self, listed: bool) -> Model:
+    def as_listed(self, listed: bool) -> Self:
         other = super().as_listed(listed)
         if other is not self:
             other.load = partial(self.load, listed_chat=listed, fingerprint=other.fingerprint)

@@ -258,8 +258,8 @@ class Flips(BaseModel):
 
 def as_interval(share: Share) -> Interval:
     """A share as numbers, NaN where none was asked."""
-    values = (np.nan if x is None else x for x in (share.value, share.low, share.high))
-    return Interval(*values, share.n)
+    mean, low, high = (np.nan if x is None else x for x in (share.value, share.low, share.high))
+    return Interval(mean, low, high, share.n)
 
 
 def is_lost(fact: Fact, side: Side) -> bool:
