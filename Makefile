@@ -105,7 +105,7 @@ read: .venv-read/.ready ## JupyterLab on the first notebook, to read and to lear
 lab: $(READY) ## the same with the models, to ask in your own words
 	@set -f; $(PY) $(LAB_HERE)
 
-reproduce: $(READY) ## every notebook, figure and table anew from recorded answers, of which a share is asked again (ASK=0.01)
+reproduce: $(READY) ## every notebook, figure and table anew from recorded answers, of which a share is asked again (ASK=0.004)
 	@$(PY) -m factrobust.reproduce --profile="$$PROFILE" $${ONLY:+--only="$$ONLY"} $${ASK:+--ask="$$ASK"} \
 	  $${SEED:+--seed="$$SEED"} $${CLUSTER:+--cluster="$$CLUSTER"} $${WORKERS:+--workers="$$WORKERS"}
 

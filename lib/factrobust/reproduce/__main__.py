@@ -56,7 +56,7 @@ from factrobust.reproduce.profiles import (
 
 SHOW_SECONDS = 5  # between two lines of progress
 AT_ONCE = 3  # notebooks whose answers are recorded; models that compute take all of a machine
-ASK = 0.01  # of the recorded answers: one and a half to three minutes on two cores
+ASK = 0.004  # of the recorded answers: one and a half to four minutes on two cores
 # The library's errors, by name: one sentence that says it all, where others need their traceback.
 OURS = ("ConnectionError", "FactsError", "LacksError", "ModelError", "RecordsError", "TooFewError")
 # Those of one notebook alone: of a model that cannot do what it needs, or of cases.
