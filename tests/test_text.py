@@ -326,3 +326,13 @@ def test_closed_form_is_pair_by_pair(numbers, dimension, seed, single):
     for group, value in zip(numbers, values, strict=True):
         pairs = [cosine(a, b) for a, b in combinations(group, 2)]
         assert value == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-6, nan_ok=True)
+
+
+def test_an_article_that_ends_a_name_counts():
+    """Elsewhere an article says nothing: the letter of a vitamin does."""
+    assert exact_match("Vitamin A", ["vitamin A"])
+    assert not exact_match("Vitamin", ["Vitamin A"])
+    assert not exact_match("a vitamin", ["Vitamin A"])
+    assert contains("It is vitamin A.", ["Vitamin A"])
+    assert not contains("It is vitamin C.", ["Vitamin A"])
+    assert exact_match("the Beatles", ["Beatles"])

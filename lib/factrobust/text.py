@@ -122,6 +122,13 @@ def normalise(text: str) -> str:
     ("and"), "°" and signs of relation are words. Apostrophes and full stops inside a word vanish
     ("U.S." -> "us"), other marks separate ("Coca-Cola" -> "coca cola"). A text that is only
     articles or signs stays."""
+    words = _words(text)
+    without_articles = [word for word in words if word not in ARTICLES]
+    return " ".join(without_articles or words) or _only_signs(text)
+
+
+def _words(text: str) -> list[str]:
+    """The words that `normalise` joins, with the articles."""
     plain = text.casefold() if text.isascii() else _plain(text)
     plain = COMMA.sub("", plain)
     if "-" in plain or "–" in plain:
@@ -143,9 +150,7 @@ def normalise(text: str) -> str:
     plain = plain.translate(_SIGNS)
     plain = POINT.sub(" ", plain)
     plain = DOT.sub("", plain)
-    words = plain.replace("−", "-").split()
-    without_articles = [word for word in words if word not in ARTICLES]
-    return " ".join(without_articles or words) or _only_signs(text)
+    return plain.replace("−", "-").split()
 
 
 def _plain(text: str) -> str:
@@ -194,21 +199,31 @@ def _only_signs(text: str) -> str:
 
 
 def exact_match(text: str, answers: Sequence[str]) -> bool:
-    """Whether the text is one of the accepted answers, after normalisation."""
+    """Whether the text is one of the accepted answers, after normalisation. The letter A that ends
+    an accepted answer is no article: "Vitamin A" is not "Vitamin"."""
     found = normalise(text)
-    return bool(found) and any(found == normalise(answer) for answer in answers)
+    return bool(found) and any(
+        found == normalise(answer) and _has_its_a(text, answer) for answer in answers
+    )
 
 
 def contains(text: str, answers: Sequence[str]) -> bool:
     """Whether an accepted answer occurs in the text, after normalisation. The paper's "contains"
     reads like a substring test, which finds Niger in "Nigeria". Here an answer must begin and end
-    where words do."""
+    where words do. As in `exact_match`, "Vitamin A" does not occur in "Vitamin C"."""
     words = f" {normalise(text)} "
     for answer in answers:
         goal = normalise(answer)
-        if goal and f" {goal} " in words:
+        if goal and f" {goal} " in words and _has_its_a(text, answer):
             return True
     return False
+
+
+def _has_its_a(text: str, answer: str) -> bool:
+    """Whether the words of an answer that ends in A stand in the text with that letter."""
+    if not answer.strip().endswith(" A"):
+        return True
+    return f" {' '.join(_words(answer))} " in f" {' '.join(_words(text))} "
 
 
 def places(text: str, answer: str) -> list[tuple[int, int]]:
