@@ -210,9 +210,6 @@ def test_an_estimate_of_each_part():
     how = ["model"], intervals.ratio_of_sums, ["y", "x"], "relation"
     sums = intervals.statistic_table(df, *how, n_boot=50)[["model", "mean", "n", "relations"]]
     assert sums.values.tolist() == [["a", 1, 4, 3], ["b", -1, 4, 3]]
-    how = ["model"], lambda part: (part["y"].min(), part["y"].max()), ["low", "high"]
-    ends = intervals.estimates(df, *how, sort=False)
-    assert ends.values.tolist() == [["b", -4, -1], ["a", 1, 4]]
 
 
 def test_statistics_of_each_part_by_hand():
@@ -268,7 +265,7 @@ def test_binomial_interval_is_clopper_pearson():
     for k, trials, a, b in zip(successes, n, low, high, strict=True):
         exact = stats.binomtest(int(k), int(trials)).proportion_ci()
         assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
-    table = intervals.with_bounds(pd.DataFrame({"share": successes / n, "n": n}), "share")
+    table = intervals.with_bounds(pd.DataFrame({"mean": successes / n, "n": n}))
     assert table["low"].tolist() == low.tolist()
     assert table["high"].tolist() == high.tolist()
 

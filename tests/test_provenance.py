@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from factrobust import paths, provenance
-from factrobust.provenance import save_figure, save_table
+from factrobust.provenance import Provenance, save_figure, save_table
 
 REPOSITORY = paths.ROOT
 NOTEBOOK = "notebooks/1-decoding/1.2-temperature.ipynb"
@@ -65,8 +65,8 @@ def figure() -> Figure:
 
 
 def save(**changes: object) -> dict[str, bytes]:
-    arguments = {"parameters": {"seed": np.int64(0), "models": ("a", "b")}} | changes
-    save_figure(figure(), NAME, DATA, **arguments)
+    about = {"parameters": {"seed": np.int64(0), "models": ("a", "b")}} | changes
+    save_figure(figure(), NAME, DATA, provenance=Provenance(**about))
     folder = paths.output_root() / "figures" / "1-decoding"
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -171,7 +171,7 @@ def test_outside_a_repository_the_commit_is_unknown(root, tmp_path, monkeypatch)
 def test_a_table_in_three_forms(root):
     numbers = {"FRS & co": [0.12345678, np.nan], "n": [3, 4], "shown": ["0.50", "1.00"]}
     df = pd.DataFrame({"model": ["a_1", "b|c"]} | numbers)
-    assert save_table(df, "1-decoding/table-01", parameters={}) is df
+    assert save_table(df, "1-decoding/table-01", provenance=Provenance({})) is df
     folder = paths.output_root() / "figures" / "1-decoding"
     csv = "model,FRS & co,n,shown\na_1,0.123457,3,0.50\nb|c,,4,1.00\n"
     assert (folder / "table-01.csv").read_bytes() == csv.encode()

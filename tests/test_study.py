@@ -13,6 +13,7 @@ from factrobust.datasets.facts import load_facts
 from factrobust.datasets.world import load_world
 from factrobust.models.records import RecordsError
 from factrobust.paths import ROOT
+from factrobust.provenance import Provenance
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 
 GEMMA = "gemma-3-270m"
@@ -35,8 +36,8 @@ def test_parameters_are_what_was_given_and_models_are_apart(notebook):
     others = {"n_formats": 7, "results": ""}
     assert study.parameters == {"seed": 0, "data": ["embedded"]} | sizes | others
     assert [model.name for model in study.models] == [GEMMA, SMOLLM]
-    assert study.about["parameters"] == study.parameters
-    assert study.about["models"] == study.models
+    assert study.about.parameters == study.parameters
+    assert study.about.models == study.models
 
 
 def test_a_study_names_the_parameter_that_it_lacks(notebook):
@@ -113,8 +114,7 @@ def test_what_a_study_saves_carries_its_provenance(monkeypatch):
     before = len(paths.files_read)
     study = shared.Study(parameters={"seed": 1})
     study.save_table(pd.DataFrame({"a": [1]}), "1-decoding/table-x", decimals=5)
-    about = {"parameters": {"seed": 1}, "models": [], "since": before}
-    assert saved == about | {"decimals": 5}
+    assert saved == {"provenance": Provenance({"seed": 1}, [], before), "decimals": 5}
 
 
 def test_what_was_read_for_an_earlier_study_is_no_input(monkeypatch, tmp_path, capsys):

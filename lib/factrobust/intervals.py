@@ -188,30 +188,6 @@ def pairwise(
     )
 
 
-def estimates(
-    df: pd.DataFrame,
-    by: Sequence[str],
-    estimate: Callable[[pd.DataFrame], Sequence[Any]],
-    columns: Sequence[str] = Interval._fields,
-    *,
-    cluster: str = "",
-    sort: bool = True,
-) -> pd.DataFrame:
-    """Apply `estimate`, which returns the values of `columns`, to each part of a table: a row a
-    combination of the columns `by`. If it drew whole clusters of a column `cluster`, n is the
-    number of rows of the part, and a further column, such as "relations", that of clusters."""
-    rows = []
-    for key, part in df.groupby(list(by), sort=sort):
-        found = list(estimate(part))
-        if cluster:
-            found.insert(-1, len(part))
-        rows.append((*key, *found))
-    names = [*by, *columns]
-    if cluster:
-        names.append(f"{cluster}s")
-    return pd.DataFrame(rows, columns=names)
-
-
 def statistic_table(
     df: pd.DataFrame,
     by: Sequence[str],
@@ -222,15 +198,22 @@ def statistic_table(
     n_boot: int = 2000,
     sort: bool = True,
 ) -> pd.DataFrame:
-    """`bootstrap_statistic` of some columns in each combination of the columns `by`; whole clusters
-    are drawn, if a `cluster` is named."""
-
-    def estimate(part: pd.DataFrame) -> Interval:
+    """`bootstrap_statistic` of some columns in each combination of the columns `by`. If a `cluster`
+    is named, whole clusters are drawn: n is then the number of rows, and a further column, such as
+    "relations", that of clusters."""
+    rows = []
+    for key, part in df.groupby(list(by), sort=sort):
         arrays = [part[column] for column in columns]
         groups = part[cluster] if cluster else None
-        return bootstrap_statistic(statistic, arrays, groups, n_boot=n_boot)
-
-    return estimates(df, by, estimate, cluster=cluster, sort=sort)
+        found = bootstrap_statistic(statistic, arrays, groups, n_boot=n_boot)
+        row = [*key, *found]
+        if cluster:
+            row.insert(-1, len(part))
+        rows.append(row)
+    names = [*by, *Interval._fields]
+    if cluster:
+        names.append(f"{cluster}s")
+    return pd.DataFrame(rows, columns=names)
 
 
 def correlations(
@@ -403,9 +386,9 @@ def as_mean(table: pd.DataFrame, value: str) -> pd.DataFrame:
     return table.drop(columns=[*names.values()], errors="ignore").rename(columns=names)
 
 
-def with_bounds(table: pd.DataFrame, value: str = "mean") -> pd.DataFrame:
-    """Add low and high, the exact bounds of the column `value`, shares of n (a column) trials."""
-    low, high = binomial_interval((table[value] * table["n"]).round(), table["n"])
+def with_bounds(table: pd.DataFrame) -> pd.DataFrame:
+    """Add low and high, the exact bounds of the column mean: shares of n (a column) trials."""
+    low, high = binomial_interval((table["mean"] * table["n"]).round(), table["n"])
     return table.assign(low=low, high=high)
 
 

@@ -14,6 +14,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +33,18 @@ MODELS = "data/models.csv"  # always read; of each model that was asked, its fin
 OF_THE_RUN = ("git", "versions")  # what may differ between runs that made the same files
 # A run rewrites these, and notebooks. Of the notebook that is running, the code is compared.
 WRITTEN_BY_RUNS = (":(exclude)figures", ":(exclude)data/records")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where what is saved comes from: a notebook's `parameters` (TypeError for one that JSON cannot
+    hold), the `models` that were asked, or their names, and the place in `paths.files_read` from
+    which on data files are inputs (0: all that this process read)."""
+
+    parameters: Mapping[str, Any]
+    models: Sequence[Any] = ()
+    since: int = 0
+
 
 # The PNGs of figures that have not changed since.
 _drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
@@ -58,15 +71,10 @@ def save_figure(
     name: str,
     data: pd.DataFrame,
     *,
-    parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
-    since: int = 0,
+    provenance: Provenance,
 ) -> None:
     """Write a figure as NAME.pdf and NAME.png (200 dpi), and its data, a row a point, as NAME.csv.
-
-    `name` is like "1-decoding/figure-01". `parameters` are the notebook's (TypeError for one that
-    JSON cannot hold), `models` the models that were asked, or their names, and `since` is the place
-    in `paths.files_read` from which on data files are inputs (0: all that this process read)."""
+    `name` is like "1-decoding/figure-01"."""
     from matplotlib import rc_context
 
     pdf = io.BytesIO()
@@ -81,7 +89,7 @@ def save_figure(
         fig.savefig(pdf, format="pdf", metadata=unversioned)
         picture = png(fig)
     files = {"pdf": pdf.getvalue(), "png": picture, "csv": _csv(data)}
-    _save(name, files, parameters, models, since)
+    _save(name, files, provenance)
 
 
 def save_table(
@@ -89,13 +97,10 @@ def save_table(
     name: str,
     *,
     decimals: int = 3,
-    parameters: Mapping[str, Any],
-    models: Sequence[Any] = (),
-    since: int = 0,
+    provenance: Provenance,
 ) -> pd.DataFrame:
     """Write a table as NAME.csv (6 digits), NAME.md and NAME.tex (`decimals` places); return it. A
-    named index becomes columns; an unnamed one is left out. Missing values are empty. Other
-    arguments are those of `save_figure`."""
+    named index becomes columns; an unnamed one is left out. Missing values are empty."""
     frame = _flat(df)
     # 1. Cells as texts: tabulate must not format numbers again.
     texts = frame.astype(object).map(lambda cell: _written(cell, decimals))
@@ -122,7 +127,7 @@ def save_table(
         "md": f"{markdown}\n".encode(),
         "tex": latex.encode(),
     }
-    _save(name, files, parameters, models, since)
+    _save(name, files, provenance)
     return df
 
 
@@ -147,18 +152,12 @@ def _one_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _save(
-    name: str,
-    files: Mapping[str, bytes],
-    parameters: Mapping[str, Any],
-    models: Sequence[Any],
-    since: int,
-) -> None:
+def _save(name: str, files: Mapping[str, bytes], provenance: Provenance) -> None:
     target = paths.output_root() / "figures" / name
     notebook = _notebook()
     # 1. Where the files come from.
     inputs = {}
-    for path, digest in [*paths.files_of_modules, *paths.files_read[since:]]:
+    for path, digest in [*paths.files_of_modules, *paths.files_read[provenance.since :]]:
         inputs[_label(path)] = digest
     inputs.pop(MODELS, None)
     digests = {}
@@ -167,8 +166,8 @@ def _save(
     about = {
         "name": name,
         "notebook": notebook,
-        "parameters": parameters,
-        "models": [model if isinstance(model, str) else _model(model) for model in models],
+        "parameters": provenance.parameters,
+        "models": list(map(_model, provenance.models)),
         "inputs": inputs,
         "files": digests,
     }
@@ -208,7 +207,9 @@ def _committed(name: str, now: str) -> str | None:
 
 
 def _model(model: Any) -> str:
-    """ "gemma-3-270m sha256:00ff float32, of 4-bit (Q4_K_M) weights"."""
+    """ "gemma-3-270m sha256:00ff float32, of 4-bit (Q4_K_M) weights"; a name as it is."""
+    if isinstance(model, str):
+        return model
     form = getattr(model, "stored_as", "")
     return f"{model.name} {model.fingerprint}" + (f", of {form} weights" if form else "")
 

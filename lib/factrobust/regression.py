@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy.optimize import root
 from scipy.special import expit
 
@@ -98,17 +97,11 @@ def log_likelihood(logits: Array, y: Array) -> float:
     return float(-np.logaddexp(0, -of_outcome).sum())
 
 
-def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
-    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows
-    of one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite
-    estimate would settle."""
+def maximum_likelihood(design: Array, y: Array) -> Any | None:
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge.
+    Without ridge_factor=0 an infinite estimate would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
-    kind = "nonrobust"
-    kind_options = None
-    if clusters is not None:
-        kind = "cluster"
-        kind_options = {"groups": clusters}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
@@ -117,8 +110,6 @@ def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = Non
                 maxiter=ML_STEPS,
                 ridge_factor=0,
                 disp=0,
-                cov_type=kind,
-                cov_kwds=kind_options,
             )
         except np.linalg.LinAlgError:
             return None

@@ -8,6 +8,7 @@ A notebook's second cell hands its parameters over by name. The rooms have studi
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -19,7 +20,7 @@ from factrobust import intervals, load_model, paths
 from factrobust.models.interface import Model
 from factrobust.models.records import Records, open_records
 from factrobust.plots import style
-from factrobust.provenance import PACKAGES, save_figure, save_table
+from factrobust.provenance import PACKAGES, Provenance, save_figure, save_table
 
 Table = pd.DataFrame
 Columns = Sequence[Any]  # names of columns
@@ -99,19 +100,10 @@ class Study:
         table: Table,
         by: Columns,
         value: str | list[str],
-        *,
-        group: str | None = "",
     ) -> Table:
         """`intervals.interval_table`: means of `value` in each combination of the columns `by`,
-        with intervals. n counts facts, or the values of another column `group`; rows for None."""
-        return intervals.interval_table(
-            self._complete(table),
-            by,
-            value,
-            self.unit if group == "" else group,
-            cluster=self._cluster_beside(by),
-            n_boot=self.parameter("n_boot"),
-        )
+        with intervals. n counts facts."""
+        return self._estimated(intervals.interval_table, table, by, value, self.unit)
 
     def statistic(
         self,
@@ -122,15 +114,8 @@ class Study:
         sort: bool = True,
     ) -> Table:
         """`intervals.statistic_table`: a weighted statistic of columns, with its interval."""
-        return intervals.statistic_table(
-            self._complete(table),
-            by,
-            statistic,
-            columns,
-            sort=sort,
-            cluster=self._cluster_beside(by),
-            n_boot=self.parameter("n_boot"),
-        )
+        estimate = intervals.statistic_table
+        return self._estimated(estimate, table, by, statistic, columns, sort=sort)
 
     def correlations(
         self,
@@ -142,15 +127,7 @@ class Study:
         ranks: bool = False,
     ) -> Table:
         """`intervals.correlations` of two columns, with intervals; with `ranks` Spearman's."""
-        return intervals.correlations(
-            self._complete(table),
-            by,
-            x,
-            y,
-            ranks=ranks,
-            cluster=self._cluster_beside(by),
-            n_boot=self.parameter("n_boot"),
-        )
+        return self._estimated(intervals.correlations, table, by, x, y, ranks=ranks)
 
     def paired(
         self,
@@ -161,16 +138,8 @@ class Study:
         between: tuple[str, str],
     ) -> Table:
         """`intervals.paired_table`: `value` under two values of `column`, and their difference."""
-        return intervals.paired_table(
-            self._complete(table),
-            by,
-            value,
-            column,
-            between,
-            group=self.unit,
-            cluster=self._cluster_beside(by),
-            n_boot=self.parameter("n_boot"),
-        )
+        how = {"column": column, "between": between, "group": self.unit}
+        return self._estimated(intervals.paired_table, table, by, value, **how)
 
     def pairwise(self, table: Table, value: str, column: str = "model") -> Table:
         """`intervals.pairwise`: the differences of `value` between any two values of `column`."""
@@ -183,9 +152,23 @@ class Study:
             n_boot=self.parameter("n_boot"),
         )
 
-    def _cluster_beside(self, by: Columns) -> str:
-        """The column of clusters that are drawn where a table is split by the columns `by`."""
-        return "" if self.cluster in by else self.cluster
+    def _estimated(
+        self,
+        estimate: Callable[..., Table],
+        table: Table,
+        by: Columns,
+        *what: Any,
+        **options: Any,
+    ) -> Table:
+        """A table of `intervals`, in which whole clusters are drawn unless it is split by them."""
+        return estimate(
+            self._complete(table),
+            by,
+            *what,
+            cluster="" if self.cluster in by else self.cluster,
+            n_boot=self.parameter("n_boot"),
+            **options,
+        )
 
     def _complete(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table with the clusters of its facts. ValueError unless each fact has one."""
@@ -202,14 +185,22 @@ class Study:
         return table.merge(clusters, left_on=self.unit, right_index=True)
 
     def save_figure(self, fig: Figure, name: str, data: pd.DataFrame, **other: Any) -> Figure:
-        """`provenance.save_figure` with this study's provenance; returns the figure, to be
-        shown."""
-        save_figure(fig, name, data, **self.about | other)
+        """`provenance.save_figure` with this study's provenance, of which `other` fields replace
+        its own; returns the figure, to be shown."""
+        save_figure(fig, name, data, provenance=replace(self.about, **other))
         return fig
 
-    def save_table(self, table: pd.DataFrame, name: str, **other: Any) -> pd.DataFrame:
-        """`provenance.save_table` with this study's provenance; returns the table, to be shown."""
-        return save_table(table, name, **self.about | other)
+    def save_table(
+        self,
+        table: pd.DataFrame,
+        name: str,
+        *,
+        decimals: int = 3,
+        **other: Any,
+    ) -> pd.DataFrame:
+        """`provenance.save_table`, as `save_figure`; returns the table, to be shown."""
+        about = replace(self.about, **other)
+        return save_table(table, name, decimals=decimals, provenance=about)
 
     def published(self, name: str, whose: str = "") -> pd.DataFrame:
         """Numbers of the papers themselves: a table (`datasets.published.load_published`)."""
@@ -218,10 +209,9 @@ class Study:
         return load_published(name, whose)
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What `save_figure` and `save_table` of factrobust.provenance need."""
-        models = [*self.models, *self.others]
-        return {"parameters": self.parameters, "models": models, "since": self._since}
+    def about(self) -> Provenance:
+        """Where what it saves comes from."""
+        return Provenance(self.parameters, [*self.models, *self.others], self._since)
 
     def concat_over_models(self, ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
         """What the models answer, one table below the other; an empty one without models."""

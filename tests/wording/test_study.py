@@ -21,7 +21,7 @@ def test_wording_has_a_row_of_predictors_for_each_model_and_question(notebook):
     for tokens, total in zip(table["logprobs"], table["logprob_sum"], strict=True):
         assert total == pytest.approx(sum(tokens)) if tokens else np.isnan(total)
     assert table["group_id"].nunique() == 32
-    assert study.about["models"] == [*study.models, study.encoder]
+    assert study.about.models == [*study.models, study.encoder]
     assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
     assert study.originals[["model", "group_id"]].equals(study.answer_sets[["model", "group_id"]])

@@ -148,13 +148,15 @@ class CausalLM(Model):
             answer_ids = [pairs[i][0][pairs[i][1] :] for i in numbers]
             return numbers, self._values(hidden, where, answer_ids, job.settings)
 
-        return in_batches(
-            rows,
-            sizes,
-            run,
-            budget=self.tokens_per_batch,
-            name=self.name,
-        )
+        return self._in_batches(rows, sizes, run)
+
+    def _in_batches(
+        self,
+        items: list[Any],
+        sizes: list[int],
+        run: Callable[[list[Any]], Batch],
+    ) -> Iterator[Batch]:
+        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
     def _along(
         self,
@@ -290,13 +292,7 @@ class CausalLM(Model):
             prefix,
             keep_prompts_separate,
         )
-        return in_batches(
-            rows,
-            sizes,
-            run,
-            budget=self.tokens_per_batch,
-            name=self.name,
-        )
+        return self._in_batches(rows, sizes, run)
 
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves

@@ -20,7 +20,6 @@ from factrobust.models.engine import (
     Body,
     Plain,
     by_prompt,
-    in_batches,
     own_logits,
 )
 from factrobust.models.interface import Job, ModelError
@@ -174,13 +173,7 @@ class Seq2SeqLM(CausalLM):
             )
             return numbers, values
 
-        return in_batches(
-            items,
-            sizes,
-            run,
-            budget=self.tokens_per_batch,
-            name=self.name,
-        )
+        return self._in_batches(items, sizes, run)
 
     def _behind(
         self,
