@@ -79,6 +79,7 @@ def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models()
     assert rule["model"].unique().tolist() == ["later is likelier"]
     assert cell(rule)["matches"] == 4
     assert cell(rule)["wins"] == 2
+    assert metrics.later_is_likelier(scores).equals(rule)  # of one model alone, too
     nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
     assert nearer["model"].unique().tolist() == ["nearer to 1958"]
     assert nearer["logprob"].tolist() == [-8, -3, -2, -12]

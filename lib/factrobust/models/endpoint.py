@@ -18,6 +18,7 @@ A prompt that a server's filter refuses is an answer without text, marked as `fi
 """
 
 import hashlib
+import inspect
 import multiprocessing
 import os
 import re
@@ -410,21 +411,16 @@ class EndpointModel(Model):
             missing.add("seed")
         if "repeat_penalty" in body:  # llama.cpp's name for it
             missing.discard("repetition_penalty")
-        extra = {name: body.pop(name) for name in [*body] if name not in TYPED}
+        completions = client.chat.completions if self._chats else client.completions
+        typed = inspect.signature(completions.create).parameters
+        extra = {name: body.pop(name) for name in [*body] if name not in typed}
         # 2. The reply.
-        create = client.chat.completions if self._chats else client.completions
         try:
-            reply = create.with_raw_response.create(**body, extra_body=extra)
+            reply = completions.with_raw_response.create(**body, extra_body=extra)
         except openai.APIStatusError as error:
             if call.get("echo") or not _names_a_filter(error):
                 raise
-            return [
-                Choice(
-                    text="",
-                    tokens=[],
-                    finish=FILTERED,
-                )
-            ], sorted(missing)
+            return [Choice(text="", tokens=[], finish=FILTERED)], sorted(missing)
         try:
             choices = Reply.model_validate_json(reply.text).choices
         except ValidationError as error:
@@ -505,14 +501,6 @@ class EndpointModel(Model):
         return ModelError(f"{self.name}: {shown}; {remedy} (asked: {what})")
 
 
-# The options that openai's client knows by name; others go along as they are.
-TYPED = frozenset((
-    "model", "messages", "prompt", "max_tokens", "max_completion_tokens", "temperature", "top_p",
-    "n",
-    "stop", "seed", "echo", "logprobs", "top_logprobs",
-))  # fmt: skip
-
-
 def _arriving(results: "IMapIterator[Any]") -> Iterator[Any]:
     """The results of a pool's threads as they arrive.
 
@@ -575,6 +563,9 @@ def _with_its_status(response: Any) -> None:
 
 
 # -- replies: what one lacks is not made up --------------------------------------------------------
+#
+# Not openai's own types: its client fills them without a check, and a checked one asks for fields
+# that other servers do not send. These have only the fields that are needed, all checked.
 
 
 class Token(BaseModel):

@@ -358,6 +358,11 @@ def _damaged(file: Path, why: str) -> RecordsError:
 
 
 # -- values as text: compact JSON from which every float comes back bit for bit --------------------
+#
+# Tried beside it: msgpack, whose floats are all of 32 bits or all of 64, where values hold both.
+# With 32 bits, 400 answers of Qwen 1.5B take 18% less room, and 1,500 are read in 0.61 s. JSON
+# takes 0.07 s without their alternatives, which few notebooks read, and 0.77 s with them. A column
+# of Arrow takes 93% of the JSON's room for the alternatives alone.
 
 
 def encode(value: Any) -> str:
