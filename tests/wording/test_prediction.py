@@ -41,8 +41,9 @@ def test_a_category_in_the_test_rows_only(simulate) -> None:
 
 
 def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
-    groups = pd.concat([simulate(150), simulate(150, model="n", seed=1)])
+    groups = pd.concat([simulate(150, model="n", seed=1), simulate(150)])
     made = prediction.cross_validate(groups, k=3, repeats=2)
+    assert made["model"].unique().tolist() == ["n", "m"]  # in the order in which they come
     assert not made.duplicated(["model", "repeat", "group_id"]).any()
     assert len(made) == 2 * 2 * 150
     assert made["probability"].between(0, 1).all()
