@@ -10,7 +10,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from factrobust.datasets.facts import load_facts, questions
+from factrobust import load_model
+from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics, probe
 
 TABLE = {
@@ -171,34 +172,33 @@ def test_sampled_accuracies(toy, facts):
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
 
 
-def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
-    chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
-    facts = load_facts(relations=["capital"])
-    facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
-    # Two tokens are enough for these answers; later ones cost most and change nothing.
-    temperatures = [0.4, 0.8, 1.0, 1.2]
+def test_sampling_agrees_with_tempering_on_a_real_model():
+    model = load_model("world-s")
+    facts = load_named(["world"]).table
+    facts = facts[facts["popularity"] > 1].iloc[::250]
+    temperatures = [0.4, 1.0, 2.0]
     n = 50
-    short = {"max_new_tokens": 2}
-    greedy = metrics.mark_greedy(probe.greedy(gemma, facts, **short))
-    assert greedy["logprobs"].map(len).tolist().count(2) == 2
-    curves = probe.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
+    greedy = metrics.mark_greedy(probe.greedy(model, facts))
+    curves = probe.tempered(model, greedy, temperatures).set_index(["fact_id", "temperature"])
     own = probe.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
     np.testing.assert_allclose(own[curves.index], curves["logprob"], atol=1e-4)
 
-    samples = probe.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
+    samples = probe.sampled(model, facts, temperatures=temperatures, n=n, seed=1)
     said = greedy.set_index("fact_id")["text"][samples["fact_id"]]
-    samples = metrics.mark_samples(samples)
-    samples["direct"] = [t.startswith(g) for t, g in zip(samples["text"], said, strict=True)]
+    samples["direct"] = samples["text"].to_numpy() == said.to_numpy()
     counts = samples.groupby(["fact_id", "temperature"])["direct"].sum()
     p = np.exp(curves["logprob"]).clip(upper=1)
+    print(
+        facts[["fact_id", "object"]],
+        greedy[["text", "logprobs", "exact_match"]].to_string(),
+        p,
+        counts,
+    )
+    assert p.between(0.05, 0.95).sum() > 3
     alpha = 1e-3 / len(counts)  # Bonferroni
     for key, count in counts.items():
         low, high = binom.ppf([alpha / 2, 1 - alpha / 2], n, p[key])
         assert low <= count <= high, (key, p[key])
-    # Of a known fact these samples are right, unless the answer grows into another word.
-    known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
-    assert known["fact_id"].nunique() >= 3
-    assert (known["direct"] & ~known["correct"]).mean() < 0.05
 
 
 def test_curves_come_with_the_answers(toy, known):
