@@ -122,29 +122,27 @@ def test_a_planted_wrong_answer_is_found_as_often_as_it_is_drawn(folder, toy, tm
     assert len(again.summary(compared, 50)) == 1  # no word of what a clean sample would show
 
 
-def greedy(ids, tops, logprobs=None):
-    """A recorded greedy answer; `tops` are the likeliest tokens at each position."""
-    logprobs = logprobs or [at[0][1] for at in tops]
-    value = {
-        "text": "x",
-        "token_ids": ids,
-        "logprobs": logprobs,
-        "top_logprobs": tops,
-    }
+def greedy(ids, *positions):
+    """A recorded greedy answer; at each position the likeliest tokens, "a -0.5 b -2.0"."""
+    tops = []
+    for position in positions:
+        words = position.split()
+        tops.append([[word, float(p)] for word, p in zip(words[::2], words[1::2], strict=True)])
+    logprobs = [at[0][1] for at in tops]
+    value = {"text": "x", "token_ids": ids, "logprobs": logprobs, "top_logprobs": tops}
     return decode(encode(value))
 
 
 def test_verdicts_on_numbers():
-    value = greedy([1, 2], [[(" a", -0.5), (" b", -2.0)], [(".", -0.25), ("!", -3.0)]])
+    value = greedy([1, 2], "a -0.5 b -2.0", ". -0.25 ! -3.0")
     assert compare(value, value) == ("equal", 0.0)
     # Two alternatives that are nearly as likely change places: the numbers are the same.
-    swapped = greedy([1, 2], [[(" a", -0.5), (" c", -2.0)], [(".", -0.25), ("!", -3.0)]])
+    swapped = greedy([1, 2], "a -0.5 c -2.0", ". -0.25 ! -3.0")
     assert compare(value, swapped) == ("equal", 0.0)
-    moved = greedy([1, 2], [[(" a", -0.5), (" b", -2.0)], [(".", -0.246), ("!", -3.0)]])
-    verdict, difference = compare(value, moved)
+    verdict, difference = compare(value, greedy([1, 2], "a -0.5 b -2.0", ". -0.246 ! -3.0"))
     assert verdict == "close"
     assert difference == pytest.approx(0.004, abs=1e-6)
-    far = greedy([1, 2], [[(" a", -0.5), (" b", -2.0)], [(".", -0.25), ("!", -3.02)]])
+    far = greedy([1, 2], "a -0.5 b -2.0", ". -0.25 ! -3.02")
     assert compare(value, far)[0] == "other numbers"
     assert compare([0.5, -math.inf], [0.5, -math.inf]) == ("equal", 0.0)
     assert compare([0.5, -math.inf], [0.5, -9.0])[0] == "other words"
@@ -153,14 +151,13 @@ def test_verdicts_on_numbers():
 
 
 def test_a_near_tie_is_one_in_the_record():
-    tied = greedy([1], [[(" a", -0.690), (" b", -0.698)]])
-    other = greedy([9], [[(" b", -0.692), (" a", -0.696)]])
+    tied = greedy([1], "a -0.690 b -0.698")
+    other = greedy([9], "b -0.692 a -0.696")
     assert compare(tied, other)[0] == "near tie"
-    clear = greedy([1], [[(" a", -0.60), (" b", -0.79)]])
+    clear = greedy([1], "a -0.60 b -0.79")
     assert compare(clear, other)[0] == "other words"
     # A word that the record does not have among its likeliest is no tie.
-    stranger = greedy([9], [[(" z", -0.692), (" a", -0.696)]])
-    assert compare(tied, stranger)[0] == "other words"
+    assert compare(tied, greedy([9], "z -0.692 a -0.696"))[0] == "other words"
     # Of samples nothing says how near a draw was to another word.
     samples = [{"text": "a", "token_ids": [1], "logprobs": [-0.5]}]
     others = [{"text": "b", "token_ids": [2], "logprobs": [-0.5]}]

@@ -382,15 +382,9 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     assert set(some.loc[~fine, "precision"]) == {"year"}
 
 
-def test_timestress_brings_its_dates(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, counts, dates = temporal.load_named_temporal(f"timestress:{reds}", sampling="published")
-    assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
-    assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
-    assert facts["prefix"].tolist() == ["", ""]
-    assert list(dates) == [*schemas.Dates.columns]
-    assert len(dates) == 38
-    assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
-    # The paper's relations, and so many facts of each.
+def test_the_papers_relations_and_facts_of_timestress(
+    reds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = reds / "train.parquet"
     rows = pd.read_parquet(path)
     other = rows.assign(RelationLabel="spouse", RelationID="2")
