@@ -20,5 +20,5 @@ def frame(text: str) -> pd.DataFrame:
 def assert_rows(found: pd.DataFrame, text: str) -> None:
     """Whether the columns that the text names hold its rows, in its order."""
     expected = frame(text)
-    shown = found[[*expected]].reset_index(drop=True)
+    shown = found[[*expected]].rename_axis(columns=None).reset_index(drop=True)
     pd.testing.assert_frame_equal(shown, expected, check_dtype=False, rtol=1e-6, atol=1e-9)

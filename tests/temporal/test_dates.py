@@ -175,7 +175,7 @@ length = st.sampled_from([4, 7, 10])
 bounds = st.tuples(day, day, length, length).map(lambda b: (min(b[:2])[: b[2]], max(b[:2])[: b[3]]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(bounds, st.sampled_from(["strict", "published"]), st.integers(0, 3))
 def test_any_fact_is_sampled_as_defined(pair, rule, seed):
     start = parse(pair[0])[0].item()
@@ -300,7 +300,7 @@ def test_balanced_dates_by_hand():
     assert both["win_rate"].tolist() == pytest.approx((one["win_rate"] + 1) / 2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(bounds, st.integers(1, 6), st.integers(1, 6))
 def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
     assume(parse(pair[0])[0] < parse(pair[1])[1])
