@@ -145,7 +145,7 @@ def test_siblings_are_the_other_facts_of_their_subjects() -> None:
         crop      a        rye     4
         crop      b        oats    0
         market    b        rye     8
-        market    a        figs    2
+        market    a        rye     2
     """)
     both = pd.concat([table.assign(model="m"), table.assign(model="k", exposure=1)])
     found = metrics.with_sibling(both)
@@ -154,7 +154,7 @@ def test_siblings_are_the_other_facts_of_their_subjects() -> None:
         found[found["model"] == "m"].sort_values(["relation", "subject"]),
         """
         relation  subject  exposure  sibling  sibling_exposure
-        crop      a        4         figs     2
+        crop      a        4         rye      2
         crop      b        0         rye      8
         market    a        2         rye      4
         market    b        8         oats     0

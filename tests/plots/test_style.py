@@ -17,7 +17,7 @@ names = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(names)
 def test_models_of_a_figure_look_different(models):
     looks = style.looks([*models, *LAPTOP])
