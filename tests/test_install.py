@@ -2,16 +2,12 @@
 network."""
 
 import importlib.util
-import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
-from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,23 +57,11 @@ def test_torch_comes_from_the_index_that_is_named_or_from_none(index, monkeypatc
     assert install.steps_of("models")[0].words == ["--no-deps", *where, *wanted]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """An environment as install.py makes it, which takes a while: tests have copies."""
-    folder = tmp_path_factory.mktemp("made") / "environment"
-    with redirect_stdout(io.StringIO()) as said:
-        install.make(folder)
-    version = sys.version.split()[0]
-    assert said.getvalue() == f"[setup] making {folder} with Python {version}\n"
-    return folder
-
-
 @pytest.fixture
-def project(tmp_path, made, monkeypatch):
+def project(tmp_path, monkeypatch):
     """The folder that one stands in: a package, `tiny`, lies there in a wheel, and there is no
     network."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(install, "make", partial(shutil.copytree, made, symlinks=True))
     for name, value in {
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": ".",
@@ -116,6 +100,7 @@ def test_an_environment_is_made_a_line_a_step(project, monkeypatch, capsys):
     told = [line for line in said if line.startswith("[setup]")]
     assert [re.sub(r"in \d+ s", "in N s", line) for line in told] == [
         "[setup] an environment takes about 2 s, the time to download 1 MB, and 0.2 GB more of disk",
+        f"[setup] making an environment with Python {sys.version.split()[0]}",
         "[setup] 1/1 a tiny package: 1 MB, then about 2 s",
         "[setup] done in N s",
     ]

@@ -60,8 +60,8 @@ def saved(monkeypatch):
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), variables)
         if "parameters" in cell["metadata"].get("tags", []):
-            variables |= {"models": NAMES, "larger": [], "n_facts": 60, "n_fine": 12}
-            variables |= {"n_larger": 30, "n_boot": 10}
+            variables |= {"models": NAMES, "larger": [], "n_facts": 150, "n_fine": 12}
+            variables |= {"n_larger": 60, "n_boot": 20}
     return {name.removeprefix("2-time/"): what for name, what in kept.items()}
 
 
