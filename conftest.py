@@ -60,7 +60,6 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nbval import plugin
 
-    forks.use(kernel_environment(Mode(ROOT, records="replay"), "", ROOT / "build"))
     start_kernel = plugin.IPyNbFile.setup
     collect_cells = plugin.IPyNbFile.collect
     compare_exactly = plugin.IPyNbCell.compare_outputs
@@ -71,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         out.mkdir(parents=True)
         variables = kernel_environment(Mode(ROOT, records="replay"), notebook, out)
         variables["PYTHONSTARTUP"] = str(ROOT / "tests" / "opened.py")
+        forks.use(variables)  # from the first notebook on: other tests need no kernel
         with mock.patch.dict(os.environ, variables):
             start_kernel(self)
 

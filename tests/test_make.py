@@ -11,7 +11,9 @@ import sys
 
 import pytest
 
+from factrobust import command
 from factrobust.paths import ROOT
+from factrobust.reproduce import plan
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TAKES = {
@@ -194,18 +196,12 @@ def test_the_pythons_that_are_asked_for_are_those_that_are_named():
         assert words in (ROOT / name).read_text(encoding="utf-8"), name
 
 
-@pytest.mark.parametrize("command", ["plan PROFILE", "card MODEL"])
-def test_the_programs_themselves_take_a_name_for_a_name(folder, command):
-    """Those of the repository, with the Python that runs this: they say the name as it was
-    written."""
-    shutil.rmtree(folder / ".venv")
-    (folder / ".venv").symlink_to(sys.prefix)
-    (folder / "data").symlink_to(ROOT / "data")
-    target, name = command.split()
+def test_the_programs_themselves_take_a_name_for_a_name(tmp_path, monkeypatch, capsys):
+    """They say it as it was written, and run nothing of it."""
+    monkeypatch.chdir(tmp_path)
     text = TEXTS[0]
-    ready = ["-o", ".venv/.ready"]
-    done = make(folder, *ready, target, f"{name}={text}", PYTHONPATH=str(ROOT / "lib"))
-    assert done.returncode == 2
-    assert repr(text) in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (folder / "made").exists()
+    assert plan.main(["--profile", text]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["card", "--", text])
+    assert capsys.readouterr().err.count(repr(text)) == 2
+    assert [*tmp_path.iterdir()] == []

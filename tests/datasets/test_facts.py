@@ -3,6 +3,7 @@ import unicodedata
 
 import pandas as pd
 import pytest
+from frames import frame
 
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.facts import DOMAINS, answers, load_facts, load_relations, questions
@@ -51,30 +52,28 @@ def test_no_question_holds_its_answer(facts):
     assert leaks == []
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "also"),
-    [
-        ("capital/kenya", "Nairobi", None),
-        ("capital/united-states", "Washington, D.C.", "Washington"),
-        ("capital/ukraine", "Kyiv", "Kiev"),
-        ("capital_of/canberra", "Australia", None),
-        ("country/chicago", "United States", "the United States"),
-        ("continent/brazil", "South America", None),
-        ("currency/japan", "yen", "Japanese yen"),
-        ("calling_code/germany", "+49", "49"),
-        ("atomic_number/oxygen", "8", None),
-        ("chemical_symbol/gold", "Au", None),
-        ("count/days-in-a-week", "7", "seven"),
-        ("director/jaws", "Steven Spielberg", "Spielberg"),
-        ("author/war-and-peace", "Leo Tolstoy", "Tolstoy"),
-        ("event_year/battle-of-hastings", "1066", None),
-        ("mother/elizabeth-i-of-england", "Anne Boleyn", None),
-    ],
-)
-def test_facts_known_by_hand(facts, name, answer, also):
-    fact = facts.set_index("fact_id").loc[name]
-    assert fact["object"] == answer
-    assert also is None or also in fact["aliases"]
+def test_facts_known_by_hand(facts):
+    known = frame("""
+        fact_id                      answer            also
+        capital/kenya                Nairobi           -
+        capital/united-states        Washington, D.C.  Washington
+        capital/ukraine              Kyiv              Kiev
+        capital_of/canberra          Australia         -
+        country/chicago              United States     the United States
+        continent/brazil             South America     -
+        currency/japan               yen               Japanese yen
+        calling_code/germany         +49               49
+        atomic_number/oxygen         8                 -
+        chemical_symbol/gold         Au                -
+        count/days-in-a-week         7                 seven
+        director/jaws                Steven Spielberg  Spielberg
+        author/war-and-peace         Leo Tolstoy       Tolstoy
+        event_year/battle-of-hastings  1066            -
+        mother/elizabeth-i-of-england  Anne Boleyn     -
+    """)
+    for row in known.merge(facts, on="fact_id", how="left").itertuples():
+        assert row.object == row.answer
+        assert row.also == "-" or row.also in row.aliases
 
 
 def test_disputed_capitals_and_two_shot_examples_are_left_out(facts):

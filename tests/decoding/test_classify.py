@@ -1,14 +1,11 @@
 """The question-type classifier, really fine-tuned on a few questions."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from factrobust.datasets.facts import load_question_types
-from factrobust.datasets.official import COARSE
 from factrobust.datasets.published import load_published
 from factrobust.decoding.classify import type_questions, with_types
 from factrobust.models.records import Records, RecordsError
@@ -37,23 +34,6 @@ def test_learns_types_from_forty_questions(store):
     assert typed["probability"][right].mean() > typed["probability"][~right].mean()
 
 
-def test_replay_imports_no_torch(store):
-    # In another process, strict: a missing record would raise, a fine-tuning would import torch.
-    program = f"""
-import sys
-from pathlib import Path
-from factrobust.decoding.classify import type_questions
-from factrobust.datasets.facts import load_question_types
-from factrobust.models.records import Records
-train = load_question_types("train").groupby("answer_type").head(10)
-questions = load_question_types("test")["question"].tolist()
-records = Records(Path({str(store)!r}), strict=True)
-assert len(type_questions(records, train, questions, **{FAST!r})) == 100
-assert not {{"torch", "transformers"}} & sys.modules.keys()
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_only_empty_types_are_filled(store):
     questions = TEST["question"].tolist()[:3]
     given = {"question": questions, "answer_type": ["", "Numerical", ""]}
@@ -73,18 +53,6 @@ def test_records_are_of_this_training_only(store):
     for train, change in ((TRAIN, {"epochs": 4}), (TRAIN, {"seed": 1}), (TRAIN.iloc[:-1], {})):
         with pytest.raises(RecordsError, match="classify"):
             type_questions(records, train, question, **FAST | change)
-
-
-@pytest.fixture(scope="module")
-def trec(tmp_path_factory):
-    """A folder with questions of our own in the format of the official files."""
-    folder = tmp_path_factory.mktemp("trec")
-    coarse = {name: label for label, name in COARSE.items()}
-    for name, questions in (("train_5500", TRAIN), ("TREC_10", TEST.head(40))):
-        pairs = zip(questions["answer_type"], questions["question"], strict=True)
-        lines = [f"{coarse[answer_type]}:other {question}\n" for answer_type, question in pairs]
-        (folder / f"{name}.label").write_bytes("".join(lines).encode("latin-1", "replace"))
-    return folder
 
 
 def test_a_run_on_trec_stands_beside_the_papers():

@@ -1,4 +1,4 @@
-"""Part 1 from prompt to score: by hand on a toy model, within sampling error on a real one."""
+"""Part 1 from prompt to score, by hand on a toy model."""
 
 import math
 from types import SimpleNamespace
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from frames import frame
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from factrobust.datasets.facts import load_facts, questions
 from factrobust.decoding import metrics, probe
 
 TABLE = {
@@ -30,21 +30,23 @@ TABLE = {
     " Niamey": {" Niger": 1.0},
     " Niger": {"</s>": 0.6, "ia": 0.4},
 }
-OBJECTS = {
-    "Kenya": "Nairobi",
-    "Peru": "Lima",
-    "Egypt": "Cairo",
-    "Ghana": "Accra",
-}
-OBJECTS |= {"Chile": "Santiago", "Niamey": "Niger"}
+FACTS = frame("""
+    fact_id  object
+    Kenya    Nairobi
+    Peru     Lima
+    Egypt    Cairo
+    Ghana    Accra
+    Chile    Santiago
+    Niamey   Niger
+""")
 ALPHA = 1e-4
 
 
 @pytest.fixture(scope="module")
 def facts():
-    names = pd.Series([*OBJECTS])
-    table = pd.DataFrame({"fact_id": names, "subject": names, "object": names.map(OBJECTS)})
-    return table.assign(
+    names = FACTS["fact_id"]
+    return FACTS.assign(
+        subject=names,
         relation="capital",
         aliases=[[] for _ in names],
         answer_type="Location",
@@ -84,8 +86,8 @@ def test_greedy_answers(toy, facts, known):
     assert made["prompt"].tolist() == probe.prompts(toy, facts)
     assert made["prompt"][0] == "Where is Kenya? To Kenya"
     made = made.set_index("fact_id")
-    said = {name: f" {answer}" for name, answer in OBJECTS.items()}
-    assert made["text"].to_dict() == said | {"Chile": " Quito"}
+    said = " " + facts.set_index("fact_id")["object"].replace("Santiago", "Quito")
+    assert made["text"].to_dict() == said.to_dict()
     assert known["fact_id"].tolist() == ["Kenya", "Peru", "Egypt", "Ghana", "Niamey"]
     assert np.exp(made.loc["Peru", "logprobs"]) == pytest.approx([0.8, 0.9])
     assert [len(at) for at in made.loc["Peru", "top_logprobs"]] == [10, 10]
@@ -169,36 +171,6 @@ def test_sampled_accuracies(toy, facts):
     tempered = np.exp(nairobi["tempered_logprobs"].str[0])
     assert tempered.to_numpy() == pytest.approx(CURVES["Kenya"](2.4))
     assert np.exp(nairobi["logprobs"].str[0]).to_numpy() == pytest.approx(0.6)
-
-
-def test_sampling_agrees_with_tempering_on_a_real_model(gemma):
-    chosen = ["kenya", "france", "egypt", "cuba", "mexico", "ethiopia"]
-    facts = load_facts(relations=["capital"])
-    facts = questions(facts[facts["fact_id"].isin([f"capital/{name}" for name in chosen])])
-    # Two tokens are enough for these answers; later ones cost most and change nothing.
-    temperatures = [0.4, 0.8, 1.0, 1.2]
-    n = 50
-    short = {"max_new_tokens": 2}
-    greedy = metrics.mark_greedy(probe.greedy(gemma, facts, **short))
-    assert greedy["logprobs"].map(len).tolist().count(2) == 2
-    curves = probe.tempered(gemma, greedy, temperatures).set_index(["fact_id", "temperature"])
-    own = probe.curves(greedy).set_index(["fact_id", "temperature"])["logprob"]
-    np.testing.assert_allclose(own[curves.index], curves["logprob"], atol=1e-4)
-
-    samples = probe.sampled(gemma, facts, temperatures=temperatures, n=n, seed=1, **short)
-    said = greedy.set_index("fact_id")["text"][samples["fact_id"]]
-    samples = metrics.mark_samples(samples)
-    samples["direct"] = [t.startswith(g) for t, g in zip(samples["text"], said, strict=True)]
-    counts = samples.groupby(["fact_id", "temperature"])["direct"].sum()
-    p = np.exp(curves["logprob"]).clip(upper=1)
-    alpha = 1e-3 / len(counts)  # Bonferroni
-    for key, count in counts.items():
-        low, high = binom.ppf([alpha / 2, 1 - alpha / 2], n, p[key])
-        assert low <= count <= high, (key, p[key])
-    # Of a known fact these samples are right, unless the answer grows into another word.
-    known = samples[samples["fact_id"].isin(greedy.loc[greedy["exact_match"], "fact_id"])]
-    assert known["fact_id"].nunique() >= 3
-    assert (known["direct"] & ~known["correct"]).mean() < 0.05
 
 
 def test_curves_come_with_the_answers(toy, known):

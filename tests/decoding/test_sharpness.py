@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from scipy.special import log_softmax
 
 from factrobust.decoding import metrics, probe, sharpness
@@ -87,29 +88,22 @@ def test_the_papers_t_b_is_the_next_of_its_temperatures():
     assert found.tolist() == [0.2, 0.4, 0.4, 0.6, 2.0, np.inf, np.inf, np.inf]
 
 
-def held(rows, **columns):
-    """Known answers of one token with t_b: a row (model, fact_id, t_b), and other columns."""
-    table = pd.DataFrame(rows, columns=["model", "fact_id", "t_b"])
+def held(text: str, **columns: object) -> pd.DataFrame:
+    """Known answers of one token with t_b: columns model, fact_id, t_b, and others."""
+    table = frame(text)
     logs = log_softmax([5.0, *[1.0] * 9])
-    top = [[logs.tolist()] for _ in rows]
-    usual = {
-        "tokens": 1,
-        "domain": "d",
-        "relation": "r",
-        "top_logprobs": pd.Series(top),
-    }
-    return table.assign(**usual | columns)
+    top = pd.Series([[logs.tolist()]] * len(table))
+    usual = {"tokens": 1, "domain": "d", "relation": "r", "top_logprobs": top}
+    return table.assign(**{k: v for k, v in usual.items() if k not in table} | columns)
 
 
 def test_on_the_dial_all_domains_weigh_alike():
-    rows = held(
-        [
-            ("m", "a", 0.1),
-            ("m", "b", 9.0),
-            ("m", "c", 9.0),
-        ],
-        domain=["x", "y", "y"],
-    )
+    rows = held("""
+        model  fact_id  t_b  domain
+        m      a        0.1  x
+        m      b        9.0  y
+        m      c        9.0  y
+    """)
     [entropy] = {*sharpness.entropies(sharpness.positions(rows["top_logprobs"])).round(12)}
     found = sharpness.dial(rows, [1, 30], [1, 5]).set_index(["d", "s"])["frs"]
     for d in (1, 5):
@@ -118,84 +112,128 @@ def test_on_the_dial_all_domains_weigh_alike():
         assert found[d, 30] == pytest.approx(1)
 
 
-def test_the_dial_keeps_the_order_of_the_models():
-    rows = held([("z", "a", 1.0), ("m", "a", 1.0)])
-    assert sharpness.dial(rows, [1], [1])["model"].tolist() == ["z", "m"]
+BOTH = """
+    model  fact_id  t_b
+    z      a        1.0
+    m      a        1.0
+    z      b        1.0
+    other  a        1.0
+"""
+
+
+def test_models_stand_in_their_order():
+    rows = held(BOTH)
+    assert sharpness.dial(rows, [1], [1])["model"].tolist() == ["z", "m", "other"]
+    # Shared facts are those that all of the named ones know.
+    assert_rows(
+        sharpness.shared(rows, ["m", "z"]),
+        """
+        model  fact_id
+        m      a
+        z      a
+        """,
+    )
 
 
 def test_a_column_of_table_1_is_found_on_the_dial():
-    s = np.array([0.5, 1.0, 2.0, 4.0])
-    ds = [1, 2]
-    rows = [("m", d, at, at / 10 + d / 100) for d in ds for at in s]
-    dialled = pd.DataFrame(rows, columns=["model", "d", "s", "frs"])
-    theirs = pd.DataFrame({"model": ["A", "A", "B", "B"], "d": [1, 2, 1, 2]})
-    theirs["frs"] = [0.41, 0.42, 0.21, 0.26]  # A is s = 4; B misses d = 2 at s = 2 by 0.04
-    found = sharpness.on_the_dial(dialled, theirs).set_index("column")
-    assert found["s"].to_dict() == {"A": 4, "B": 2}
-    assert found["miss"].to_dict() == pytest.approx({"A": 0, "B": 0.04})
-    # s = 1 has 0.11, 0.12. A is 0.30 above both; B 0.10 and 0.14, so a constant of 0.12 misses by 0.02.
-    assert found["miss of a shift"].to_dict() == pytest.approx({"A": 0, "B": 0.02}, abs=1e-12)
+    dialled = pd.DataFrame(
+        [("m", d, s, s / 10 + d / 100) for d in (1, 2) for s in (0.5, 1.0, 2.0, 4.0)],
+        columns=["model", "d", "s", "frs"],
+    )
+    # A is s = 4; B misses d = 2 at s = 2 by 0.04. s = 1 has 0.11, 0.12: A is 0.30 above both; B 0.10
+    # and 0.14, so a constant of 0.12 misses by 0.02.
+    theirs = frame("""
+        model  d  frs
+        A      1  0.41
+        A      2  0.42
+        B      1  0.21
+        B      2  0.26
+    """)
+    assert_rows(
+        sharpness.on_the_dial(dialled, theirs).sort_values("column"),
+        """
+        column  s  miss  miss of a shift
+        A       4  0     0
+        B       2  0.04  0.02
+        """,
+    )
 
 
 def test_models_brought_to_one_median_differ_by_no_sharpness():
     """A model beside itself, sharpened: as published they differ, at one median they do not."""
-    facts = [(f"f{i}", t_b) for i, t_b in enumerate([0.31, 0.52, 0.77, 0.94, 1.23])]
-    plain = held([("m", fact, t_b) for fact, t_b in facts])
+    plain = held("""
+        model  fact_id  t_b
+        m      f0       0.31
+        m      f1       0.52
+        m      f2       0.77
+        m      f3       0.94
+        m      f4       1.23
+    """)
     sharp = sharpness.sharpened(plain, 3).assign(model="m3")
     logs = [[(3 * np.array(at)).tolist() for at in answer] for answer in sharp["top_logprobs"]]
     both = pd.concat([plain, sharp.assign(top_logprobs=pd.Series(logs))], ignore_index=True)
     published = sharpness.sharpened(both, 1).groupby("model")["frs"].mean()
     assert published["m3"] > published["m"] + 0.1
     equal = sharpness.to_one_median(both, goal=0.7)
-    assert equal.groupby("model")["t_b"].median().to_dict() == pytest.approx({"m": 0.7, "m3": 0.7})
-    wide = equal.pivot(
-        index="fact_id",
-        columns="model",
-        values="frs",
-    )
+    assert equal.groupby("model")["t_b"].median().tolist() == pytest.approx([0.7, 0.7])
+    wide = equal.pivot(index="fact_id", columns="model", values="frs")
     np.testing.assert_allclose(wide["m"], wide["m3"], atol=1e-9)
-    assert equal.groupby("model")["s"].first().to_dict() == pytest.approx(
-        {"m": 0.7 / 0.77, "m3": 0.7 / 2.31}
-    )
-
-
-def test_shared_facts_are_known_by_all_in_the_order_of_the_models():
-    rows = held(
-        [
-            ("a", "x", 1.0),
-            ("b", "x", 1.0),
-            ("a", "y", 1.0),
-            ("c", "x", 1.0),
-        ]
-    )
-    found = sharpness.shared(rows, ["b", "a"])
-    assert found[["model", "fact_id"]].to_numpy().tolist() == [["b", "x"], ["a", "x"]]
+    assert equal.groupby("model")["s"].first().tolist() == pytest.approx([0.7 / 0.77, 0.7 / 2.31])
 
 
 def test_relative_by_hand_and_whatever_the_sharpness():
-    rows = [("m", f"s{i}", t_b) for i, t_b in enumerate([0.5, 1.0, 4.0])]
-    rows += [("m", f"l{i}", t_b) for i, t_b in enumerate([0.1, 0.2, 0.8])]
-    rows += [("m", "odd", 1.0), ("m", "never", np.inf)]
-    table = held(rows, tokens=[1, 1, 1, 5, 5, 5, 2, 1])
-    found = sharpness.relative(table, least=3)
-    assert found["fact_id"].tolist() == ["s0", "s1", "s2", "l0", "l1", "l2"]
-    assert found["relative"].tolist() == pytest.approx([-1, 0, 2, -1, 0, 2])
-    sharper = sharpness.relative(table.assign(t_b=3.7 * table["t_b"]), least=3)
-    assert sharper["relative"].tolist() == pytest.approx(found["relative"].tolist())
+    """To the median of answers as long, if there are three of them, and they break."""
+    table = held("""
+        model  fact_id  t_b  tokens
+        m      s0       0.5  1
+        m      s1       1.0  1
+        m      s2       4.0  1
+        m      l0       0.1  5
+        m      l1       0.2  5
+        m      l2       0.8  5
+        m      odd      1.0  2
+        m      never    inf  1
+    """)
+    expected = """
+        fact_id  relative
+        s0       -1
+        s1       0
+        s2       2
+        l0       -1
+        l1       0
+        l2       2
+    """
+    assert_rows(sharpness.relative(table, least=3), expected)
+    assert_rows(sharpness.relative(table.assign(t_b=3.7 * table["t_b"]), least=3), expected)
 
 
 def test_pairs_of_models_on_the_facts_that_both_know():
-    own = [("a", f"f{i}", t_b) for i, t_b in enumerate(np.linspace(0.3, 1.5, 9))]
-    other = [("b", fact, 2 * t_b) for _, fact, t_b in own[1:]]
-    found = sharpness.pairs(held([*own, *other]), "relative", sharpness.relative)
+    own = held("""
+        model  fact_id  t_b
+        a      f0       0.3
+        a      f1       0.45
+        a      f2       0.6
+        a      f3       0.75
+        a      f4       0.9
+        a      f5       1.05
+        a      f6       1.2
+        a      f7       1.35
+        a      f8       1.5
+    """)
+    other = own[1:].assign(model="b", t_b=2 * own["t_b"])
+    found = sharpness.pairs(
+        pd.concat([own, other], ignore_index=True), "relative", sharpness.relative
+    )
     assert found[["first", "second"]].drop_duplicates().to_numpy().tolist() == [["a", "b"]]
     assert len(found) == 8
     # The medians are those of the eight shared facts, so that the sharper twin is no firmer.
     assert found["x"].tolist() == pytest.approx(found["y"].tolist())
-    as_they_are = sharpness.pairs(held([*other, *own]), "t_b", lambda rows: rows)
+    as_they_are = sharpness.pairs(
+        pd.concat([other, own], ignore_index=True), "t_b", lambda rows: rows
+    )
     assert as_they_are["first"].unique().tolist() == ["b"]
     assert as_they_are["x"].tolist() == pytest.approx((2 * as_they_are["y"]).tolist())
-    alone = sharpness.pairs(held(own), "relative", sharpness.relative)
+    alone = sharpness.pairs(own, "relative", sharpness.relative)
     assert alone.empty
     assert list(alone) == list(found)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from scipy.optimize import curve_fit
 
 from factrobust.exposure import metrics
@@ -99,18 +100,17 @@ def test_what_does_not_grow_has_no_half_effect() -> None:
 def test_where_a_curve_crosses_one_half_by_hand() -> None:
     # (0.5 - 0.1) / (0.9 - 0.5) = 1: at the half effect. (0.5 - 0) / (0.625 - 0.5) = 4, of slope 2: at
     # twice the half effect. Then a top below one half; beyond the largest exposure; no curve; all above.
-    fits = np.array(
-        [
-            [0.1, 0.9, 8, 3],
-            [0, 0.625, 8, 2],
-            [0, 0.4, 8, 1],
-            [0, 0.625, 300, 2],
-            [0.1, np.nan, np.nan, np.nan],
-            [0.6, 0.9, 8, 1],
-        ]
-    )
-    found = metrics.crossing(fits.T, 512)
-    assert found.tolist() == pytest.approx([8, 16, np.inf, np.inf, np.inf, 0])
+    fits = frame("""
+        floor  top    half  slope  crosses
+        0.1    0.9    8     3      8
+        0      0.625  8     2      16
+        0      0.4    8     1      inf
+        0      0.625  300   2      inf
+        0.1    NaN    NaN   NaN    inf
+        0.6    0.9    8     1      0
+    """)
+    *curve, crosses = fits.to_numpy().T
+    assert metrics.crossing(np.array(curve), 512) == pytest.approx(crosses)
 
 
 def test_one_half_is_reached_later_than_half_of_a_low_top() -> None:
@@ -140,80 +140,101 @@ def test_the_interval_of_one_half_holds_the_truth() -> None:
 
 
 def test_siblings_are_the_other_facts_of_their_subjects() -> None:
-    rows = [
-        ("crop", "a", "rye", 4),
-        ("crop", "b", "oats", 0),
-        ("market", "b", "rye", 8),
-        ("market", "a", "figs", 2),
-    ]
-    table = pd.DataFrame(rows, columns=["relation", "subject", "object", "exposure"])
+    table = frame("""
+        relation  subject  object  exposure
+        crop      a        rye     4
+        crop      b        oats    0
+        market    b        rye     8
+        market    a        rye     2
+    """)
     both = pd.concat([table.assign(model="m"), table.assign(model="k", exposure=1)])
     found = metrics.with_sibling(both)
     assert len(found) == 8
-    found = found[found["model"] == "m"].set_index(["relation", "subject"])
-    assert found["sibling"].to_dict() == {
-        ("crop", "a"): "figs",
-        ("crop", "b"): "rye",
-        ("market", "a"): "rye",
-        ("market", "b"): "oats",
-    }
-    assert found["sibling_exposure"].tolist() == [2, 8, 0, 4]
-    assert found["exposure"].tolist() == [4, 0, 8, 2]
+    assert_rows(
+        found[found["model"] == "m"].sort_values(["relation", "subject"]),
+        """
+        relation  subject  exposure  sibling  sibling_exposure
+        crop      a        4         rye      2
+        crop      b        0         rye      8
+        market    a        2         rye      4
+        market    b        8         oats     0
+        """,
+    )
 
 
 def test_shares_against_chance_by_hand() -> None:
     # Of 4 facts with a chance of 1/2: all right has p = 2 / 16, two right p = 1; 4 of 4 with a chance
-    # of 1/4 have p = 1 / 256. Holm: 3 / 256, then 2 / 8, then 1.
-    parts = {"a": (4, 0.5), "b": (2, 0.5), "c": (4, 0.25)}
-    rows = [(name, k < right, chance) for name, (right, chance) in parts.items() for k in range(4)]
-    table = pd.DataFrame(rows, columns=["model", "right", "chance"])
+    # of 1/4 have p = 1 / 256. Holm: 3 / 256, then 2 / 8, then 1. No number of 4 with a chance of 1/2
+    # has p below 0.05 / 3; 4 of 4 have it with 1/4, but 3 of 4 (p = 13 / 256) not: s^4 = 0.8.
+    table = frame("""
+        model  right  chance
+        a      1111   0.5
+        b      1100   0.5
+        c      1111   0.25
+    """)
+    table["right"] = table["right"].astype(str).map(list)
+    table = table.explode("right").astype({"right": int})
     found = metrics.against_chance(table, ["model"])
     assert found["p"].tolist() == pytest.approx([1 / 8, 1, 1 / 256])
     assert found["holm"].tolist() == pytest.approx([1 / 4, 1, 3 / 256])
-    # No number of 4 with a chance of 1/2 has p below 0.05 / 3; 4 of 4 have it with 1/4, but 3 of 4 (p =
-    # 13 / 256) not: s^4 = 0.8.
     assert found["found"].tolist() == pytest.approx([np.nan, np.nan, 0.8**0.25], nan_ok=True)
     assert found["n"].tolist() == [4, 4, 4]
-
-
-def test_no_holm_is_smaller_than_one_before_it() -> None:
     # p = 1/8, 1/8: twice 1/8, and not once for the second.
-    table = pd.DataFrame({"model": ["a"] * 4 + ["b"] * 4, "right": True, "chance": 0.5})
-    assert metrics.against_chance(table, ["model"])["holm"].tolist() == pytest.approx([1 / 4] * 2)
+    equal = pd.concat([table[:4], table[:4].assign(model="b")])
+    assert metrics.against_chance(equal, ["model"])["holm"].tolist() == pytest.approx([1 / 4] * 2)
 
 
 def test_curves_are_those_of_the_fits() -> None:
-    rows = [("a", 0.0, 1.0, 4.0, 1.0), ("b", 0.0, np.nan, np.nan, np.nan)]
-    fits = pd.DataFrame(rows, columns=["model", "floor", "top", "mean", "slope"])
-    curves = metrics.fitted_curves(fits, 16, points=3)[["model", "exposure", "mean"]]
-    assert curves["exposure"].tolist() == pytest.approx([1, 4, 16])
-    assert curves["mean"].tolist() == pytest.approx([0.2, 0.5, 0.8])  # 1 / (1 + 4 / exposure)
-    assert set(curves["model"]) == {"a"}
+    fits = frame("""
+        model  floor  top  mean  slope
+        a      0      1    4     1
+        b      0      NaN  NaN   NaN
+    """)
+    assert_rows(
+        metrics.fitted_curves(fits, 16, points=3),  # 1 / (1 + 4 / exposure)
+        """
+        model  exposure  mean
+        a      1         0.2
+        a      4         0.5
+        a      16        0.8
+        """,
+    )
 
 
 def test_what_is_said_at_a_date_by_hand() -> None:
-    said = pd.DataFrame(
-        {
-            "model": "m",
-            "chain": "c",
-            "fact_id": [*"xyz"],
-            "object": ["Oslo", "Lima", "Rome"],
-            "text": ["Oslo", "Oslo", "Bonn"],
-            "exposure": [8, 8, 1],
-        }
-    )
+    # Bonn is nowhere; two of three say Oslo; the first two are told as often.
+    said = frame("""
+        model  chain  fact_id  object  text  exposure
+        m      c      x        Oslo    Oslo  8
+        m      c      y        Lima    Oslo  8
+        m      c      z        Rome    Bonn  1
+    """)
     found = metrics.by_date(said)
-    assert found["own"].tolist() == [1, 1, 0]  # Bonn is nowhere
-    assert found["right"].tolist() == [1, 0, 0]
-    assert found["swapped"].tolist() == pytest.approx([2 / 3, 0, 0])  # two of three say Oslo
+    assert_rows(
+        found,
+        """
+        own  right  most
+        1    1      0.5
+        1    0      0.5
+        0    0      0
+        """,
+    )
+    assert found["swapped"].tolist() == pytest.approx([2 / 3, 0, 0])
     assert found["beyond"].tolist() == pytest.approx([1 / 3, 0, 0])
-    assert found["most"].tolist() == [0.5, 0.5, 0]  # the first two are told as often
+
+
+RANKED = frame("""
+    model  exposure  logprob
+    m      1         -9
+    m      2         -5
+    m      4         -1
+    m      8         -2
+""")
 
 
 def test_ranks_by_hand() -> None:
     # The ranks 1 2 4 3 of the exposures 1 2 3 4: Spearman 1 - 6 * 2 / (4 * 15) = 0.8.
-    rows = pd.DataFrame({"model": "m", "exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
-    table = metrics.rank_by_exposure(rows.assign(flat=0.0), ["logprob", "flat"], n_boot=10)
+    table = metrics.rank_by_exposure(RANKED.assign(flat=0.0), ["logprob", "flat"], n_boot=10)
     assert table["mean"].tolist() == pytest.approx([0.8, np.nan], nan_ok=True)
     assert table["n"].tolist() == [4, 4]
 
@@ -222,17 +243,13 @@ def test_a_gain_by_hand() -> None:
     # logprob explains 0.64 of the ranks above. With a measure that holds the rest, all is explained:
     # it adds 0.36. Of the 24 orders of that rest, -0.3 -0.1 -0.7 1.1, two do so: with the last two
     # turned it is the same plus 1.8 times the difference of both ranks, 0 0 1 -1.
-    rows = pd.DataFrame({"model": "m", "exposure": [1, 2, 4, 8], "logprob": [-9, -5, -1, -2]})
-    rows = rows.assign(
-        all=[1, 2, 3, 4],
-        flat=1.0,
-        same=rows["logprob"],
-    )
+    rows = RANKED.assign(all=[1, 2, 3, 4], flat=1.0, same=RANKED["logprob"])
     table = metrics.permuted_gains(rows, ["all", "flat", "same"], n_permuted=500)
-    table = table.set_index("measure").astype({"n": int})
-    assert table.loc["all", "mean"] == pytest.approx(0.36)
-    assert table.loc["all", "chance"] <= 0.36 + 1e-9
-    assert table.loc["all", "p_value"] == pytest.approx(2 / 24, abs=0.03)
+    table = table.set_index("measure")
+    mean, chance, p_value = table.loc["all", ["mean", "chance", "p_value"]]
+    assert mean == pytest.approx(0.36)
+    assert chance <= 0.36 + 1e-9
+    assert p_value == pytest.approx(2 / 24, abs=0.03)
     assert table.loc[["flat", "same"], ["mean", "chance", "p_value"]].isna().all(axis=None)
 
 

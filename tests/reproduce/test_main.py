@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,11 +15,16 @@ import psutil
 import pytest
 from export_records import export, stored
 from jupyter_client.channels import HBChannel
+from jupyter_client.manager import start_new_kernel
+from jupyter_client.provisioning import KernelProvisionerFactory
 
+import factrobust.reproduce.__main__ as runner
 from factrobust.models.cluster import connect
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Records, key_of
-from factrobust.reproduce.__main__ import main
+from factrobust.reproduce import again, forks
+from factrobust.reproduce.notebook import kernel_environment
+from factrobust.reproduce.profiles import Mode
 
 SCALED = "import toyscale\nfrom toysave import save"
 SAVE_SCALED = "save('scaled.csv', f'x\\n{toyscale.SCALE}\\n')\nprint(toyscale.SCALE)"
@@ -39,9 +45,16 @@ def ran(text: str) -> list[str]:
 
 
 @pytest.fixture
-def run(root, capsys):
-    """The command line in the repository: its status, and what it says on stdout and stderr."""
-    return lambda *arguments: (main([*arguments], root=root), *capsys.readouterr())
+def run(root, capfd, monkeypatch):
+    """The command line in the repository, which has no records: its status, and what it says on
+    stdout and stderr."""
+    monkeypatch.setattr(runner, "places", lambda: (root / "new.sqlite", root / "data" / "records"))
+
+    def said(*arguments):
+        capfd.readouterr()
+        return runner.main([*arguments], root=root), *capfd.readouterr()
+
+    return said
 
 
 def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
@@ -104,26 +117,28 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, r
 
 
 def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, run):
-    """A model that cannot do it, too few cases; under a profile that is not committed any error."""
-    for name in ("LacksError", "TooFewError"):
-        write("1.ipynb", f"class {name}(ValueError):\n    pass\n\nraise {name}('m: no logits')")
-        write("2.ipynb", PLAIN)
-        status, out, error = run()
-        assert status == 1
-        assert ran(out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
-        assert f"FAILED notebooks/1.ipynb, In [1]: class {name}" in error
-        assert f"\n{name}: m: no logits\nThe notebook with" in error  # no traceback
-        assert error.endswith("Left out, for the reasons above: notebooks/1.ipynb.\n")
-        assert (root / "figures/plain.csv").exists()
+    """A model that cannot do it, too few cases; under a profile that is not committed any error
+    but the library's own."""
+    for path, name in (("1.ipynb", "LacksError"), ("2.ipynb", "TooFewError")):
+        write(path, f"class {name}(ValueError):\n    pass\n\nraise {name}('m: no logits')")
+    write("3.ipynb", PLAIN)
+    status, out, error = run()
+    assert status == 1
+    assert len(ran(out)) == 3
+    assert "FAILED notebooks/1.ipynb, In [1]: class LacksError" in error
+    assert "\nTooFewError: m: no logits\nThe notebook with" in error  # no traceback
+    left_out = "Left out, for the reasons above: notebooks/1.ipynb, notebooks/2.ipynb.\n"
+    assert error.endswith(left_out)
+    assert (root / "figures/plain.csv").exists()
 
     (root / "profiles/tiny.yaml").write_text("{}")
-    for cell, stops in {"1 / 0": False, "raise ModelError('no weights')": True}.items():
-        write("1.ipynb", f"class ModelError(ValueError):\n    pass\n\n{cell}")
-        status, out, error = run("--profile", "tiny")
-        assert status == 1
-        assert len(ran(out)) == (1 if stops else 2)
-        assert ("Left out" in error) is not stops
-    assert run()[0] == 1  # the committed profile stops at the first
+    write("1.ipynb", "1 / 0")
+    write("2.ipynb", "class ModelError(ValueError):\n    pass\n\nraise ModelError('no weights')")
+    status, out, error = run("--profile", "tiny")
+    assert status == 1
+    assert ran(out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
+    assert "FAILED notebooks/1.ipynb" in error
+    assert "FAILED notebooks/2.ipynb" in error
 
 
 def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):
@@ -173,57 +188,43 @@ def test_bad_requests(root, write, run):
     assert "is at work in this folder: wait for it." in error
 
 
-ASK = """
-from pathlib import Path
-from factrobust import load_model
-from factrobust.models.records import Records
-model = load_model({folder!r}, records=Records(Path("answers.sqlite").resolve()))
-print([g.text for g in model.generate(["why?", "who?"])])
-"""
-
-
-def test_a_notebook_is_answered_by_the_workers(root, write, toy_model, threads, capfd):
-    """Its kernel commits the answers, and shows nothing but them; a cluster of others goes on."""
-    toy = toy_model({"?": {" a": 1.0}, " a": {".": 1.0}})
-    folder = root / "toy"
-    toy.body.network.save_pretrained(folder)
-    toy.tokenizer.save_pretrained(folder)
-    path = write("1.ipynb", ASK.format(folder=str(folder)))
+def test_a_notebook_is_told_of_the_workers_and_they_go_on(write, run, threads):
+    path = write("1.ipynb", "import os\nprint(os.environ['FACTROBUST_CLUSTER'])")
     address = threads(1).scheduler_address
-    capfd.readouterr()
-    assert main(["--cluster", address], root=root) == 0
-    assert capfd.readouterr().err == ""
+    status, _, error = run("--cluster", address)
+    assert status == 0
+    assert error == ""
     connect(address).close()
-    assert (root / "notebooks" / "answers.sqlite").is_file()
     [output] = nbformat.read(path, as_version=4).cells[1].outputs
-    assert output.text == "[' a.', ' a.']\n"
+    assert output.text == f"{address}\n"
 
 
-RUN = "import sys; from pathlib import Path; from factrobust.reproduce.__main__ import main; sys.exit(main([], root=Path(sys.argv[1])))"
-
-
-def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write):
+def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, run):
     begin = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')"
     tell = "(build / 'pid').write_text(str(os.getpid()))"
     wait = f"{tell}\nwhile not (build / 'go').exists(): time.sleep(0.1)"
     write("1.ipynb", PLAIN, begin, wait)
     before = files(root)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(root)], **pipes)
+    handler = signal.getsignal(signal.SIGTERM)
     pid = root / "build/pid"
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate()
-    assert process.returncode == 130
-    assert err == ""
+
+    def stop():
+        while not (pid.exists() and pid.read_text()):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=stop, daemon=True).start()
+    status, out, error = run()
+    assert status == 130
+    assert error == ""
     assert out.splitlines()[-1].startswith("Stopped.")
     assert files(root) == before
+    assert signal.getsignal(signal.SIGTERM) is handler
     while alive(int(pid.read_text())):
         time.sleep(0.1)
 
     (root / "build/go").touch()
-    assert main([], root=root) == 0
+    assert run()[0] == 0
     assert (root / "figures/plain.csv").exists()
 
 
@@ -240,19 +241,18 @@ def test_a_wrong_record_is_an_error_at_the_end(root, write, run, monkeypatch, to
     toy = toy_model({"?": {" a": 0.9, " b": 0.1}, " a": {".": 1.0}, " b": {".": 1.0}})
     toy.name = "toy"
     toy.fingerprint = "sha256:0123 float32"
-    write("1.ipynb", PLAIN)
-    store = Records(root / "new.sqlite")
+    show = "import os\nprint(os.environ['FACTROBUST_RECORDS'])"
+    path = write("1.ipynb", PLAIN, show)
+    new, folder = runner.places()
+    store = Records(new)
     about = {name: getattr(toy, name) for name in ("name", "fingerprint")}
     RecordedModel(store, lambda: toy, **about).generate(["who?", "why?"], max_new_tokens=2)
-    calls = [*stored(root / "new.sqlite")]
-    folder = root / "data" / "records"
+    calls = [*stored(new)]
     used = {"notebooks/1.ipynb": {key_of(call) for call in calls}}
     how = {"again": root / "none", "used": used, "there": [*used]}
-    export(folder, new=root / "new.sqlite", **how)
-    module = sys.modules[main.__module__]
-    monkeypatch.setattr(module, "places", lambda: (root / "new.sqlite", folder))
-    asking = module.again.ask_again
-    monkeypatch.setattr(module.again, "ask_again", lambda r, show: asking(r, show, lambda _: toy))
+    export(folder, new=new, **how)
+    asking = again.ask_again
+    monkeypatch.setattr(again, "ask_again", lambda drawn, show: asking(drawn, show, lambda _: toy))
     status, out, _ = run("--ask", "0.5", "--seed", "1")
     assert status == 0
     assert "Asked again: 1 of 2 recorded answers. 1 came out the same" in out
@@ -268,21 +268,62 @@ def test_a_wrong_record_is_an_error_at_the_end(root, write, run, monkeypatch, to
     assert "nobody" in (root / "build/asked-again.csv").read_text()
     assert run("--ask", "0")[0] == 0  # nothing is asked
 
-
-def test_an_answer_that_no_record_holds_is_asked_at_once(root, write, run):
-    """By whoever runs a notebook: the runner leaves it to the records."""
-    show = "import os\nprint(os.environ['FACTROBUST_RECORDS'])"
-    path = write("1.ipynb", show)
-    for share, records in {"0": "replay", "0.5": "committed", "1": "fresh"}.items():
-        run("--ask", share)
-        [output] = nbformat.read(path, as_version=4).cells[1].outputs
-        assert output.text == f"{records}\n"
+    # A run that asks all anew is compared in whole, and the next one asks anew.
+    asked = root / "again.sqlite"
+    Records(asked).put(calls, store.get(calls))
+    monkeypatch.setattr(runner, "asked_again", lambda: asked)
+    status, out, _ = run("--ask", "1")
+    assert status == 1
+    assert "2 recorded answers are NOT what the models say now" in out
+    assert not asked.exists()
+    [output] = nbformat.read(path, as_version=4).cells[2].outputs
+    assert output.text == "fresh\n"
     with pytest.raises(SystemExit):
         run("--ask", "2")
 
 
-def test_signals_are_left_as_they_were_found(write, run):
-    before = signal.getsignal(signal.SIGTERM)
-    write("1.ipynb", PLAIN)
-    run()
-    assert signal.getsignal(signal.SIGTERM) is before
+# ---- kernels that are forked against one that was started ----------------------------------------
+
+TOLD = """
+import os, pandas as pd, random, signal, sys
+print(os.environ.get("MARK"), os.getcwd(), os.environ["PYTHONHASHSEED"], hash("a"), sys.argv[1:2])
+print(pd.options.display.max_columns, pd.options.display.width, signal.getsignal(signal.SIGINT))
+print("seaborn" in sys.modules, os.getpid() == os.getpgid(0))
+print(*(name for name in sys.modules if name.startswith("factrobust")))
+"""
+
+
+def told(mark, root, monkeypatch):
+    """What a kernel prints, and whether it is gone when it was shut down."""
+    monkeypatch.setenv("MARK", mark)
+    manager, client = start_new_kernel(cwd=str(root))
+    texts = []
+    try:
+        client.execute_interactive(
+            TOLD, timeout=60, output_hook=lambda m: texts.append(m["content"].get("text", ""))
+        )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert not manager.is_alive()
+    return "".join(texts).splitlines()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
+def test_a_fork_is_as_a_kernel_of_its_own(root, monkeypatch):
+    """What a notebook can tell of them is the same."""
+    environment = kernel_environment(Mode(root), "", root / "build")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    factory = KernelProvisionerFactory.instance()
+    monkeypatch.setattr(factory, "default_provisioner_name", "local-provisioner")
+    started = told("one", root, monkeypatch)
+    forks.use(environment)
+    one = told("one", root, monkeypatch)
+    other = told("two", root, monkeypatch)
+    assert one[:2] == started[:2]
+    assert one[0].startswith(f"one {root} 0 ")
+    assert other[0] == one[0].replace("one", "two", 1)
+    assert started[2] == "False True"
+    assert one[2] == "True True"
+    assert {*one[3].split()} <= {"factrobust", "factrobust.reproduce"}  # which read nothing

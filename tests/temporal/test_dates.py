@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -100,31 +101,30 @@ def test_classification_against_every_day(rule):
                 assert not len(wrong), (start, end, dates[wrong[0]], found[wrong[0]])
 
 
-@pytest.mark.parametrize(
-    ("date", "start", "end", "strict", "published"),
-    [
-        # the paper's table 1
-        ("2015-08", "1976", "1983", "incorrect", "incorrect"),
-        ("1974-12", "2005", "2015-01-09", "incorrect", "incorrect"),
-        ("1979-06-03", "1995-01-04", "1999-01-03", "incorrect", "incorrect"),
-        ("1915-10", "1973-09-18", "1990-10-02", "incorrect", "incorrect"),
-        ("2018-12-30", "2002", "2018", "transitional", "correct"),
-        ("2015-05", "2011-01-03", "2019-01-07", "correct", "correct"),
-        # its example of a transitional date, and the bound's own day
-        ("2018-08", "2015", "2018-08-02", "transitional", "transitional"),
-        ("2018-08-02", "2015", "2018-08-02", "transitional", "correct"),
-        ("2015-12-31", "2015", "2018-08-02", "transitional", "correct"),
-        ("2018-08-03", "2015", "2018-08-02", "incorrect", "incorrect"),
-        ("2018-08-01", "2015", "2018-08-02", "correct", "correct"),
-        # a date that holds the whole validity, and bounds that overlap
-        ("2005", "2005-03-01", "2005-09-01", "transitional", "transitional"),
-        ("2005-06", "2005", "2005", "transitional", "correct"),
-    ],
-)
-def test_labels_known_by_hand(date, start, end, strict, published):
-    spans = parse(date), parse(start), parse(end)
-    assert classify(*spans) == strict
-    assert classify(*spans, rule="published") == published
+# The paper's table 1; its example of a transitional date, and the bound's own day; a date that holds
+# the whole validity, and bounds that overlap.
+LABELS = frame("""
+    date        start       end         strict        published
+    2015-08     1976        1983        incorrect     incorrect
+    1974-12     2005        2015-01-09  incorrect     incorrect
+    1979-06-03  1995-01-04  1999-01-03  incorrect     incorrect
+    1915-10     1973-09-18  1990-10-02  incorrect     incorrect
+    2018-12-30  2002        2018        transitional  correct
+    2015-05     2011-01-03  2019-01-07  correct       correct
+    2018-08     2015        2018-08-02  transitional  transitional
+    2018-08-02  2015        2018-08-02  transitional  correct
+    2015-12-31  2015        2018-08-02  transitional  correct
+    2018-08-03  2015        2018-08-02  incorrect     incorrect
+    2018-08-01  2015        2018-08-02  correct       correct
+    2005        2005-03-01  2005-09-01  transitional  transitional
+    2005-06     2005        2005        transitional  correct
+""")
+
+
+@pytest.mark.parametrize("rule", ["strict", "published"])
+def test_labels_known_by_hand(rule):
+    spans = (parse(LABELS[name]) for name in ("date", "start", "end"))
+    assert classify(*spans, rule=rule).tolist() == LABELS[rule].tolist()
 
 
 def test_position_by_hand():
@@ -175,7 +175,7 @@ length = st.sampled_from([4, 7, 10])
 bounds = st.tuples(day, day, length, length).map(lambda b: (min(b[:2])[: b[2]], max(b[:2])[: b[3]]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(bounds, st.sampled_from(["strict", "published"]), st.integers(0, 3))
 def test_any_fact_is_sampled_as_defined(pair, rule, seed):
     start = parse(pair[0])[0].item()
@@ -245,36 +245,28 @@ def test_another_period_of_the_fact_is_not_incorrect():
 def test_published_dates_are_thinned_evenly_and_alike_at_all_precisions():
     # Of a's years 1 to 6 the middles of two halves, 2 and 5, stay with their months; b has one year.
     # Of the correct ones, 7 to 9, the middle stays, and so does what is transitional.
-    labels = dict.fromkeys(range(1, 7), "incorrect") | dict.fromkeys((7, 8, 9), "correct")
-    years = [("a", *cell) for cell in labels.items()] + [("b", 1, "incorrect")]
-    rows = pd.DataFrame([*years, ("a", 10, "transitional")], columns=["fact_id", "year", "label"])
+    rows = frame("""
+        fact_id  year  label         stays
+        a        1     incorrect     False
+        a        2     incorrect     True
+        a        3     incorrect     False
+        a        4     incorrect     False
+        a        5     incorrect     True
+        a        6     incorrect     False
+        a        7     correct       False
+        a        8     correct       True
+        a        9     correct       False
+        b        1     incorrect     True
+        a        10    transitional  True
+    """)
     months = rows.assign(precision="month", label="incorrect")
     dates = pd.concat([rows.assign(precision="year"), months], ignore_index=True)
-    kept = thinned(
-        dates,
-        sampling="published",
-        n_incorrect=2,
-        n_correct=1,
-    )
-    stay = [
-        ["a", 2],
-        ["a", 5],
-        ["a", 8],
-        ["b", 1],
-        ["a", 10],
-    ]
-    for precision in ("year", "month"):
-        of_it = kept.loc[kept["precision"] == precision, ["fact_id", "year"]]
-        assert of_it.to_numpy().tolist() == stay
-    every = thinned(
-        dates,
-        sampling="published",
-        n_incorrect=6,
-        n_correct=99,
-    )
+    thin = {"sampling": "published", "n_incorrect": 2, "n_correct": 1}
+    pd.testing.assert_frame_equal(thinned(dates, **thin), dates[dates["stays"]])
+    every = thinned(dates, **thin | {"n_incorrect": 6, "n_correct": 99})
     pd.testing.assert_frame_equal(every, dates)
     with pytest.raises(ValueError, match=r"n_incorrect is 0.*give a whole number from 1 up"):
-        thinned(dates, sampling="published", n_incorrect=0)
+        thinned(dates, **thin | {"n_incorrect": 0})
 
 
 def test_balanced_dates_by_hand():
@@ -287,21 +279,28 @@ def test_balanced_dates_by_hand():
     assert years_of(thin) == [2005, 2007, 2009, 2010, 2012, 2014, 2016, 2018, 2020]
     assert years_of(thin[thin["label"] == "correct"]) == [2012]
     # Three of its six incorrect years lie before: so often the later date wins.
-    columns = ["precision", "facts", "one_sided", "before", "after", "win_rate"]
-    rows = [[precision, 1, 0, 3, 3, 0.5] for precision in PRECISIONS]
-    assert dating.balance(thin)[columns].values.tolist() == rows
+    assert_rows(
+        dating.balance(thin),
+        """
+        precision  facts  one_sided  before  after  win_rate
+        year       1      0          3       3      0.5
+        month      1      0          3       3      0.5
+        day        1      0          3       3      0.5
+        """,
+    )
     # Without a year after it, no incorrect one is left, and as published there are many before it.
     over = table(("2010", "2014"), ("2015", "2020"))
     dates = balanced(over)
     assert set(dates.loc[dates["fact_id"] == "fact/1", "label"]) == {"correct", "transitional"}
     for found in (dates, as_published(over)):
-        assert dating.balance(found)[columns[:3]].values.tolist() == [[p, 2, 1] for p in PRECISIONS]
+        counted = dating.balance(found)[["facts", "one_sided"]]
+        assert counted.values.tolist() == [[2, 1]] * len(PRECISIONS)
     # All incorrect years of the second fact are earlier.
     one, both = (dating.balance(as_published(facts)) for facts in (over[:1], over))
     assert both["win_rate"].tolist() == pytest.approx((one["win_rate"] + 1) / 2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(bounds, st.integers(1, 6), st.integers(1, 6))
 def test_sides_are_balanced_in_number_and_reach(pair, n_correct, n_incorrect):
     assume(parse(pair[0])[0] < parse(pair[1])[1])

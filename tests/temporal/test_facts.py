@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 
 from factrobust import schemas
 from factrobust.datasets.official import SETS, load_official
@@ -219,22 +220,28 @@ def test_whole_years_by_hand(start, end, years):
 
 
 def test_describe_dates_by_hand():
-    labels = {
-        ("x", "year"): "ccci",
-        ("x", "month"): "ccii",
-        ("x", "day"): "cciit",
-        ("y", "year"): "ciit",
-        ("y", "month"): "tt",
-        ("y", "day"): "",
-    }
-    words = {"c": "correct", "i": "incorrect", "t": "transitional"}
-    rows = [(*key, words[letter]) for key, letters in labels.items() for letter in letters]
-    table = temporal.describe_dates(pd.DataFrame(rows, columns=["fact_id", "precision", "label"]))
-    assert list(table.index) == ["year", "month", "day", "overall"]
-    assert list(table.columns) == ["correct", "incorrect", "transitional", "tests", "n"]
-    assert table.loc["year"].tolist() == [2, 1.5, 0.5, (3 + 2) / 2, 2]
-    assert table.loc["month"].tolist() == [1, 1, 1, (4 + 0) / 2, 2]
-    assert table.loc["day"].tolist() == [1, 1, 0.5, (4 + 0) / 2, 2]
+    labels = frame("""
+        fact_id  precision  labels
+        x        year       ccci
+        x        month      ccii
+        x        day        cciit
+        y        year       ciit
+        y        month      tt
+    """)
+    rows = labels.assign(label=labels["labels"].map(list)).explode("label")
+    rows["label"] = rows["label"].map({"c": "correct", "i": "incorrect", "t": "transitional"})
+    table = temporal.describe_dates(rows)
+    assert table.index.tolist() == ["year", "month", "day", "overall"]
+    # Pairs of correct and incorrect ones: 3 + 2, 4 + 0, 4 + 0, of two facts.
+    assert_rows(
+        table[:3],
+        """
+        correct  incorrect  transitional  tests  n
+        2        1.5        0.5           2.5    2
+        1        1          1             2      2
+        1        1          0.5           2      2
+        """,
+    )
     assert table.loc["overall"].tolist() == pytest.approx([4 / 3, 3.5 / 3, 2 / 3, 6.5 / 3, 2])
 
 
@@ -264,18 +271,19 @@ def test_columns_types_and_counts_of_terms(terms):
 
 
 def test_holders_known_by_hand(terms):
-    known = {
-        ("us-president", 1962): "John F. Kennedy",
-        ("us-president", 2020): "Donald Trump",
-        ("uk-prime-minister", 1975): "Harold Wilson",
-        ("uk-prime-minister", 1968): "Harold Wilson",
-        ("germany-chancellor", 1997): "Helmut Kohl",
-        ("pope", 1990): "John Paul II",
-        ("un-secretary-general", 1999): "Kofi Annan",
-        ("new-york-mayor", 2003): "Michael Bloomberg",
-    }
-    asked = moments(terms).set_index(["chain", "year"])["holder"]
-    assert asked.loc[[*known]].tolist() == [*known.values()]
+    known = frame("""
+        chain                 year  holder
+        us-president          1962  John F. Kennedy
+        us-president          2020  Donald Trump
+        uk-prime-minister     1975  Harold Wilson
+        uk-prime-minister     1968  Harold Wilson
+        germany-chancellor    1997  Helmut Kohl
+        pope                  1990  John Paul II
+        un-secretary-general  1999  Kofi Annan
+        new-york-mayor        2003  Michael Bloomberg
+    """)
+    found = known.merge(moments(terms), on=["chain", "year"], how="left", suffixes=("", "_held"))
+    assert found["holder_held"].tolist() == known["holder"].tolist()
 
 
 def test_no_other_term_may_hold_a_year_that_is_asked(terms):
@@ -374,15 +382,9 @@ def test_the_embedded_temporal_facts_are_those_of_their_loader() -> None:
     assert set(some.loc[~fine, "precision"]) == {"year"}
 
 
-def test_timestress_brings_its_dates(reds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, counts, dates = temporal.load_named_temporal(f"timestress:{reds}", sampling="published")
-    assert facts["fact_id"].tolist() == ["member_of/ann/reds", "member_of/bob/reds"]
-    assert facts["question"].tolist() == ["whose was Ann?", "whose was Bob?"]
-    assert facts["prefix"].tolist() == ["", ""]
-    assert list(dates) == [*schemas.Dates.columns]
-    assert len(dates) == 38
-    assert counts == {"no context": 1, "discarded": 0, "before year 1": 0}
-    # The paper's relations, and so many facts of each.
+def test_the_papers_relations_and_facts_of_timestress(
+    reds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = reds / "train.parquet"
     rows = pd.read_parquet(path)
     other = rows.assign(RelationLabel="spouse", RelationID="2")
@@ -500,21 +502,23 @@ def test_timestress_in_a_folder_a_csv_and_the_cache(stress, tmp_path, hub_cache)
     assert set(same.table["source"]) == {SETS["timestress"].hub}
 
 
-BESIDE = [
-    ("a", "head", "Peru", "Juan", ["J."]),
-    ("b", "head", "Peru", "Rosa", []),
-    ("c", "head", "Chile", "juan", []),
-    ("d", "head", "Chile", "Luz", ["Lucia", "the J."]),
-    ("e", "head", "Cuba", "Fidel", []),
-    ("f", "head", "Cuba", "Raul", []),
-    ("g", "club", "Ana", "Lima", []),
-]
+BESIDE = frame("""
+    fact_id  relation  subject  object
+    a        head      Peru     Juan
+    b        head      Peru     Rosa
+    c        head      Chile    juan
+    d        head      Chile    Luz
+    e        head      Cuba     Fidel
+    f        head      Cuba     Raul
+    g        club      Ana      Lima
+""")
+ALIASES = {"a": ["J."], "d": ["Lucia", "the J."]}
 
 
 @pytest.fixture
 def some_facts() -> pd.DataFrame:
-    table = pd.DataFrame(BESIDE, columns=["fact_id", "relation", "subject", "object", "aliases"])
-    return table.assign(question="who of " + table["subject"] + "?", prefix=table["subject"] + "'s")
+    asked = {"question": "who of " + BESIDE["subject"] + "?", "prefix": BESIDE["subject"] + "'s"}
+    return BESIDE.assign(aliases=[ALIASES.get(name, []) for name in BESIDE["fact_id"]], **asked)
 
 
 def test_other_objects_are_never_the_subjects_own(some_facts: pd.DataFrame) -> None:

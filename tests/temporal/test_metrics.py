@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,8 +74,7 @@ def test_matches_have_the_columns_of_their_table() -> None:
 def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models() -> None:
     # Incorrect in 1900 and 1904, correct in 1902 and 1903: each is later than one of the two.
     scores = table([-9, -9], [-1, -2], year=[1900, 1904, 1902, 1903])
-    other = table([0, 0], [0, 0], year=[1900, 1904, 1902, 1903], model="n")
-    both = pd.concat([scores, other])
+    both = pd.concat([scores, scores.assign(logprob=0.0, model="n")])
     rule = metrics.later_is_likelier(both)
     assert rule["model"].unique().tolist() == ["later is likelier"]
     assert cell(rule)["matches"] == 4
@@ -101,16 +101,13 @@ def test_global_is_robust_where_all_precisions_are() -> None:
     row = cell(three(([-1], [-3]), ([-1], [-2]), ([-1], [-9])), "global")
     assert row["robust"]
     assert row["margin"] == 1  # the smallest of 2, 1 and 8
-
-
-@pytest.mark.parametrize("known", [-1, -9])
-def test_global_is_undefined_where_a_precision_is(known: float) -> None:
-    partly = three(([known], [-3]), ([known], []), ([known], [-2]))
-    for scores in (partly, partly[partly["precision"] != "month"]):
-        row = cell(scores, "global")
-        assert row["matches"] == 2
-        for name in ("robust", "win_rate", "margin", "chance"):
-            assert pd.isna(row[name])
+    # And undefined where one is, whatever the others say.
+    for known in (-1, -9):
+        partly = three(([known], [-3]), ([known], []), ([known], [-2]))
+        for scores in (partly, partly[partly["precision"] != "month"]):
+            row = cell(scores, "global")
+            assert row["matches"] == 2
+            assert pd.isna([row[name] for name in ("robust", "win_rate", "margin", "chance")]).all()
 
 
 def test_cells_are_apart_and_in_order() -> None:
@@ -188,98 +185,77 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     assert binned["fact_id"].unique().tolist() == ["b", "d"]
 
 
-def robust_at(verdicts: dict[str, str], **columns: object) -> pd.DataFrame:
-    """Rows of `matches`: "101" is robust at year and day, "?" undefined, "-" no row."""
-    names = {"1": True, "0": False, "?": pd.NA}
-    rows = []
-    for fact, signs in verdicts.items():
-        cells = zip(("year", "month", "day"), signs, strict=True)
-        rows += [(fact, precision, names[sign]) for precision, sign in cells if sign != "-"]
-        rows += [(fact, "global", set(signs) == {"1"})]
-    frame = pd.DataFrame(rows, columns=["fact_id", "precision", "robust"])
-    frame = frame.assign(model="m", prompt_format="question").assign(**columns)
-    return frame.astype({"robust": "boolean"})
+def robust_at(text: str, **columns: object) -> pd.DataFrame:
+    """Rows of `matches` from a column a precision: 1 is robust, ? undefined, - no row."""
+    table = frame(text).astype(str)
+    table["global"] = (
+        (table[["year", "month", "day"]] == "1").all(axis=1).map({True: "1", False: "0"})
+    )
+    rows = table.melt("fact_id", var_name="precision", value_name="robust")
+    rows = rows[rows["robust"] != "-"]
+    rows["robust"] = rows["robust"].map({"1": True, "0": False, "?": pd.NA}).astype("boolean")
+    return rows.assign(model="m", prompt_format="question").assign(**columns)
 
 
-FACTS = {
-    "a": "111",
-    "b": "100",
-    "c": "110",
-    "d": "000",
-    "e": "1?0",
-    "f": "01-",
-}
+FACTS = """
+    fact_id  year  month  day
+    a        1     1      1
+    b        1     0      0
+    c        1     1      0
+    d        0     0      0
+    e        1     ?      0
+    f        0     1      -
+"""
 
 
 def test_verdicts_and_their_variance() -> None:
-    table = metrics.verdicts(robust_at(FACTS)).set_index("fact_id")
-    assert list(table) == ["model", "prompt_format", "year", "month", "day"]
-    assert table[["year", "month", "day"]].isna().sum().tolist() == [0, 1, 1]
-    shots = robust_at(FACTS | {"b": "111"}).assign(prompt_format="shots")
-    pairs = metrics.paired_variances(pd.concat([robust_at(FACTS), shots]), "question", "shots")
+    table = metrics.verdicts(robust_at(FACTS))
+    assert list(table) == ["model", "prompt_format", "fact_id", "year", "month", "day"]
+    assert_rows(table, FACTS.replace("?", "NaN").replace("-", "NaN"))
+    shots = robust_at(FACTS.replace("b        1     0      0", "b        1     1      1"))
+    both = pd.concat([robust_at(FACTS), shots.assign(prompt_format="shots")])
+    pairs = metrics.paired_variances(both, "question", "shots")
     assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
-    variance = pairs.set_index("fact_id")
-    assert variance.index.tolist() == list("abcd")  # e and f lack one
-    assert variance.loc["b", "few_shot"] == 0
-    for fact, values in {
-        "a": [1, 1, 1],
-        "b": [1, 0, 0],
-        "c": [1, 1, 0],
-        "d": [0, 0, 0],
-    }.items():
-        assert table.loc[fact, ["year", "month", "day"]].tolist() == values
-        assert variance.loc[fact, "standard"] == pytest.approx(np.var(values))
-    assert metrics.verdicts(robust_at({"a": "1--"}))[["month", "day"]].isna().all(axis=None)
+    # Three of one, or one of three: 1/3 x 2/3. The others, e and f, lack one.
+    assert pairs["fact_id"].tolist() == list("abcd")
+    assert pairs["standard"].tolist() == pytest.approx([0, 2 / 9, 2 / 9, 0])
+    assert pairs["few_shot"].tolist() == pytest.approx([0, 0, 2 / 9, 0])
 
 
-def entered(values: dict[str, tuple], model: str, precision: str = "year") -> pd.DataFrame:
-    frame = pd.DataFrame(values.values(), columns=["win_rate", "robust"])
-    frame = frame.assign(
-        fact_id=list(values),
-        model=model,
-        precision=precision,
-    )
-    return frame.assign(prompt_format="question").astype({"robust": "boolean"})
-
-
-BASE = {
-    "a": (0.5, False),
-    "b": (0.9, False),
-    "c": (1.0, True),
-    "e": (0.1, False),
-}
-TUNED = {
-    "a": (0.7, False),
-    "b": (1.0, True),
-    "c": (0.8, False),
-    "d": (1.0, True),
-    "f": (1.0, True),
-}
+ENTERED = frame("""
+    model    precision  fact_id  win_rate  robust
+    tuned    year       a        0.7       0
+    tuned    year       b        1.0       1
+    tuned    year       c        0.8       0
+    tuned    year       d        1.0       1
+    tuned    year       f        1.0       1
+    base     year       a        0.5       0
+    base     year       b        0.9       0
+    base     year       c        1.0       1
+    base     year       e        0.1       0
+    tuned    day        c        1.0       1
+    base     day        c        1.0       1
+    another  year       a        0.7       0
+""")
 
 
 def test_duels_by_hand() -> None:
-    table = pd.concat(
-        [
-            entered(TUNED, "tuned"),
-            entered(BASE, "base"),
-            entered(BASE, "tuned", "day"),
-            entered(BASE, "base", "day"),
-            entered(TUNED, "another"),
-        ]
-    )
-    found = metrics.duels(table.astype({"robust": float}), "tuned", "base")
+    """Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
+    Where nothing is won or lost, that is told, too."""
+    table = ENTERED.assign(prompt_format="question").astype({"robust": float})
+    found = metrics.duels(table, "tuned", "base")
     assert set(found["first"]) == {"tuned"}
     assert set(found["second"]) == {"base"}
-    shares = found.set_index(["precision", "metric", "outcome"])["share"]
-    # Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
-    assert shares["year", "win_rate"].to_dict() == pytest.approx(
-        {"win": 2 / 3, "tie": 0, "lose": 1 / 3}
+    cells = found.assign(facts=found["share"] * found["n"])
+    assert_rows(
+        cells.pivot(index=["precision", "metric", "n"], columns="outcome", values="facts")
+        .reset_index()
+        .sort_values(["precision", "metric"]),
+        """
+        precision  metric    n  win  tie  lose
+        day        robust    1  0    1    0
+        day        win_rate  1  0    1    0
+        year       robust    3  1    1    1
+        year       win_rate  3  2    0    1
+        """,
     )
-    assert shares["year", "robust"].to_dict() == pytest.approx(
-        {"win": 1 / 3, "tie": 1 / 3, "lose": 1 / 3}
-    )
-    # Where nothing is won or lost, that is told, too.
-    for metric in ("win_rate", "robust"):
-        assert shares["day", metric].to_dict() == {"win": 0, "tie": 1, "lose": 0}
-    assert set(found.loc[found["precision"] == "day", "n"]) == {4}
-    assert set(found.loc[found["precision"] == "year", "n"]) == {3}

@@ -1,14 +1,12 @@
-"""Placebo blocks by hand, and models that only drift, or know, when facts held."""
-
-from collections.abc import Callable
-from functools import partial
+"""The true block of dates, and the cube of dates, names and subjects, by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 
 from factrobust.temporal import placebo
-from factrobust.temporal.dates import grid, sample_dates, thinned
+from factrobust.temporal.dates import grid
 from factrobust.temporal.metrics import matches
 from factrobust.temporal.placebo import windows
 
@@ -46,50 +44,14 @@ def test_the_true_block_is_that_of_the_matches() -> None:
     assert true["robust"].to_dict() == year["robust"].to_dict()
 
 
-@pytest.fixture(scope="module")
-def facts() -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    start = rng.integers(1985, 2013, 60)
-    end = np.minimum(start + rng.integers(3, 12, 60), 2019)
-    table = pd.DataFrame({"start": start.astype(str), "end": end.astype(str)})
-    table["fact_id"] = table["subject"] = [f"fact/{i}" for i in table.index]
-    return table.assign(relation="employer", object="object")
-
-
-Score = Callable[[pd.DataFrame], pd.Series]
-
-
-def rising(dates: pd.DataFrame, sign: int = 1) -> pd.Series:
-    return sign * dates["year"] / 50
-
-
-falling = partial(rising, sign=-1)
-
-
-def knowing(dates: pd.DataFrame) -> pd.Series:
-    """Falls with the distance from the validity, and drifts."""
-    return rising(dates) - dates["years_off"].abs()
-
-
-def scored(facts: pd.DataFrame, sampling: str, score: Score) -> pd.DataFrame:
-    dates = thinned(
-        sample_dates(facts),
-        sampling=sampling,
-        n_correct=3,
-        n_incorrect=4,
-    )
-    dates = dates[dates["precision"] == "year"]
-    return dates.assign(
-        model="m",
-        prompt_format="question",
-        logprob=score(dates),
-    )
-
-
-FACTS = pd.DataFrame({"fact_id": ["f", "g", "h", "long", "other"], "subject": list("abcde")})
-FACTS["relation"] = ["head"] * 4 + ["club"]
-FACTS["start"] = ["1960", "1971-05", "1981-06-01", "1940", "2001"]
-FACTS["end"] = ["1970", "1980-01-02", "2000", "2019", "2009"]
+FACTS = frame("""
+    fact_id  subject  relation  start       end
+    f        a        head      1960        1970
+    g        b        head      1971-05     1980-01-02
+    h        c        head      1981-06-01  2000
+    long     d        head      1940        2019
+    other    e        club      2001        2009
+""")
 
 
 def test_the_grid_holds_what_began_and_ended_in_it() -> None:
@@ -133,12 +95,16 @@ def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
     found = placebo.measured(asked_of_all(HAND).sample(frac=1, random_state=2))
     # Own: -1 beats -2 and -6, -3 beats -6: three of four; means -2 and -4. Its wrong name: -5 beats
     # -6, -4 beats -6 and ties with -4: two of four. Wrong subject: -2 beats -3 twice; -4 beats -5 twice.
-    assert found[["asked_of", "name", *placebo.CUBE_MEASURES]].values.tolist() == [
-        [0, 0, 2.0, 3 / 4, 0],
-        [0, 1, 0.5, 2 / 4, 0],
-        [1, 0, 0.0, 2 / 4, 0],
-        [1, 1, 0.5, 2 / 4, 0],
-    ]
+    assert_rows(
+        found,
+        """
+        asked_of  name  nats  win_rate  robust
+        0         0     2.0   0.75      0
+        0         1     0.5   0.5       0
+        1         0     0.0   0.5       0
+        1         1     0.5   0.5       0
+        """,
+    )
     own = asked_of_all(HAND).query("asked_of == 0")
     assert matches(own)["win_rate"][0] == 3 / 4
     robust = placebo.measured(asked_of_all({**HAND, 2001: [[-1.5, -4.0], [-2.0, -4.0]]}))

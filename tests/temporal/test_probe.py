@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 
 from factrobust import schemas
 from factrobust.models.interface import Job, Model
@@ -52,12 +53,13 @@ class YearModel(Model):
 
 @pytest.fixture
 def facts():
-    rows = [
-        ("head/peru", "Peru", "head", "Juan Rey Sol", "2000", "2004"),
-        ("club/ana", "Ana", "club", "Lima", "1990-03-05", "1999-07"),
-    ]
-    columns = ["fact_id", "subject", "relation", "object", "start", "end"]
-    return worded(pd.DataFrame(rows, columns=columns))
+    return worded(
+        frame("""
+            fact_id    subject  relation  object        start       end
+            head/peru  Peru     head      Juan Rey Sol  2000        2004
+            club/ana   Ana      club      Lima          1990-03-05  1999-07
+        """)
+    )
 
 
 def by_hand(years: range = range(1996, 2009), fact_id: str = "head/peru") -> pd.DataFrame:
@@ -159,20 +161,12 @@ def test_object_in_the_question(toy_model):
 
 
 def test_wrong_names_are_scored_after_the_same_question(toy_model):
-    words = {
-        " Lima": 0.5,
-        " Cusco": 0.125,
-        " Puno": 0.25,
-        " Ica": 0.125,
-    }
-    model = toy_model({"\nA:": words})
-    fact = {
-        "subject": "Ana",
-        "relation": "club",
-        "object": "Lima",
-        "fact_id": "f",
-    }
-    facts = worded(pd.DataFrame([fact])).assign(others=[["Cusco", "Puno"]])
+    model = toy_model({"\nA:": {" Lima": 0.5, " Cusco": 0.125, " Puno": 0.25, " Ica": 0.125}})
+    fact = frame("""
+        fact_id  subject  relation  object
+        f        Ana      club      Lima
+    """)
+    facts = worded(fact).assign(others=[["Cusco", "Puno"]])
     asked = probe.statements(facts, by_hand(fact_id="f"))
     scores = probe.scored(model, asked, prompt_format="zero-shot")
     logs = np.array(scores["other_logprobs"].tolist())
@@ -186,47 +180,58 @@ def test_wrong_names_are_scored_after_the_same_question(toy_model):
 def test_a_wrong_subject_is_asked_with_its_own_question(toy_model):
     words = {" Lima": 0.5, " Cusco": 0.5}
     model = toy_model({"Ana in?\nA:": words, "Bo in?\nA:": {" Lima": 0.125, " Cusco": 0.875}})
-    ana, bo = (f"which club was {name} in?" for name in ("Ana", "Bo"))
-    fact = {
-        "fact_id": "f",
-        "object": "Lima",
-        "others": ["Cusco"],
-        "prefix": "",
-    }
-    facts = pd.DataFrame([fact | {"question": q, "asked_of": k} for k, q in enumerate((ana, bo))])
+    facts = frame("""
+        fact_id  object  question                asked_of
+        f        Lima    which club was Ana in?  0
+        f        Lima    which club was Bo in?   1
+    """).assign(prefix="", others=[["Cusco"]] * 2)
     asked = probe.statements(facts, by_hand(range(2001, 2003), "f"))
-    assert asked[["year", "asked_of"]].values.tolist() == [
-        [2001, 0],
-        [2001, 1],
-        [2002, 0],
-        [2002, 1],
-    ]
-    assert asked["question"].tolist() == [f"In {y}, {q}" for y in (2001, 2002) for q in (ana, bo)]
+    assert_rows(
+        asked,
+        """
+        year  asked_of  question
+        2001  0         In 2001, which club was Ana in?
+        2001  1         In 2001, which club was Bo in?
+        2002  0         In 2002, which club was Ana in?
+        2002  1         In 2002, which club was Bo in?
+        """,
+    )
     scores = probe.scored(model, asked, prompt_format="zero-shot")
     schemas.CubeScores.validate(scores)
-    expected = [math.log(0.5), math.log(0.125)] * 2
-    np.testing.assert_allclose(scores["logprob"], expected, atol=1e-6)
-    others = [value for [value] in scores["other_logprobs"]]
-    np.testing.assert_allclose(others, [math.log(0.5), math.log(0.875)] * 2, atol=1e-6)
+    chances = pd.DataFrame(scores["other_logprobs"].tolist(), columns=["other"])
+    chances = np.exp(chances.assign(own=scores["logprob"]))
+    assert chances["own"].tolist() == pytest.approx([0.5, 0.125] * 2)
+    assert chances["other"].tolist() == pytest.approx([0.5, 0.875] * 2)
 
 
 def test_holders_of_an_office():
     model = YearModel(lambda year: {0: -3.0, 1990: -1.0, 2000: -2.0}[year])  # 0 without a year
-    terms = pd.DataFrame({"chain": [*"kkkz"], "term": [0, 1, 2, 0], "prefix": ""})
-    terms["holder"] = ["Ann", "Bob Roy", "Ann", "Cid"]
-    terms["question"] = ["who ruled?"] * 3 + ["who?"]
-    moments = pd.DataFrame({"chain": ["k", "k"], "term": [1, 2], "year": [1990, 2000]})
-    found = schemas.HolderScores.validate(probe.holders(model, terms, moments))
+    terms = frame("""
+        chain  term  holder   question
+        k      0     Ann      who ruled?
+        k      1     Bob Roy  who ruled?
+        k      2     Ann      who ruled?
+        z      0     Cid      who?
+    """)
+    moments = frame("""
+        chain  term  year
+        k      1     1990
+        k      2     2000
+    """)
+    found = probe.holders(model, terms.assign(prefix=""), moments)
     # A second word costs 0.25.
-    columns = ["year", "term", "candidate", "true", "logprob", "prior"]
-    assert found[columns].to_numpy().tolist() == [
-        [1990, 1, 0, False, -1, -3],
-        [1990, 1, 1, True, -1.25, -3.25],
-        [1990, 1, 2, False, -1, -3],
-        [2000, 2, 0, True, -2, -3],
-        [2000, 2, 1, False, -2.25, -3.25],
-        [2000, 2, 2, True, -2, -3],
-    ]
+    assert_rows(
+        schemas.HolderScores.validate(found),
+        """
+        year  term  candidate  true   logprob  prior
+        1990  1     0          False  -1       -3
+        1990  1     1          True   -1.25    -3.25
+        1990  1     2          False  -1       -3
+        2000  2     0          True   -2       -3
+        2000  2     1          False  -2.25    -3.25
+        2000  2     2          True   -2       -3
+        """,
+    )
     prompts, answers = zip(*model.asked, strict=True)
     assert {*prompts} == {"In 1990, who ruled?", "In 2000, who ruled?", "Who ruled?"}
     assert {*answers} == {" Ann", " Bob Roy"}

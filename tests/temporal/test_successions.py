@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 
 from factrobust import schemas
 from factrobust.temporal import successions
@@ -42,12 +43,19 @@ NAMED = {
 def test_who_is_named_by_hand() -> None:
     scores = successions.above_own_mean(asked(NAMED)).sample(frac=1, random_state=1)
     table = successions.predicted(scores).sort_values("year")
-    # Each holder stands above the own mean where it is named.
-    assert table["named"].tolist() == ["Ann", "Bob", "Ann", "Bob", "Cid"]
-    assert table["holder"].tolist() == ["Ann", "Ann", "Ann", "Cid", "Cid"]
-    assert table["right"].tolist() == [1, 0, 1, 0, 1]
-    # Ann is named twice of five, and so is Bob, and Cid once.
-    assert table["permuted"].tolist() == pytest.approx([2 / 5, 2 / 5, 2 / 5, 1 / 5, 1 / 5])
+    # Each holder stands above the own mean where it is named. Ann is named twice of five, and so is
+    # Bob, and Cid once.
+    assert_rows(
+        table,
+        """
+        year  named  holder  right  permuted
+        1990  Ann    Ann     1      0.4
+        1995  Bob    Ann     0      0.4
+        2000  Ann    Ann     1      0.4
+        2010  Bob    Cid     0      0.2
+        2015  Cid    Cid     1      0.2
+        """,
+    )
 
 
 def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
@@ -59,13 +67,7 @@ def test_a_holder_who_is_always_preferred_is_taken_away() -> None:
     assert above.groupby("candidate")["above"].mean().tolist() == pytest.approx([0, 0, 0, 0])
     # Bob's two years stand out for him again, the others' for Ann and Cid.
     named = successions.predicted(above).set_index("year")["named"]
-    assert named.to_dict() == {
-        1990: "Ann",
-        1995: "Bob",
-        2000: "Ann",
-        2010: "Bob",
-        2015: "Cid",
-    }
+    assert named.to_dict() == {year: who for (year, _), who in NAMED.items()}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,21 +128,32 @@ def test_bits_beyond_the_order(nats: float) -> None:
 
 
 def test_the_date_moves_a_pair_whoever_is_likelier_in_general() -> None:
-    def scores(rows: list[list[float]]) -> pd.DataFrame:
-        cells = [(t, c, value) for t, row in enumerate(rows) for c, value in enumerate(row)]
-        table = pd.DataFrame(cells, columns=["term", "candidate", "logprob"])
-        return table.assign(model="m", chain="head")
-
+    scores = frame("""
+        model  chain  term  candidate  logprob
+        m      one    0     0          -1
+        m      one    0     1          -4
+        m      one    1     0          -2
+        m      one    1     1          -3
+        m      other  0     0          -2
+        m      other  0     1          -3
+        m      other  1     0          -1
+        m      other  1     1          -4
+        m      three  0     0          -1
+        m      three  0     1          -2
+        m      three  0     2          -3
+        m      three  1     0          -1
+        m      three  1     1          -2
+        m      three  1     2          -3
+    """)
     # The first is always the likelier one, and yet more so in the own term: -1 + 4 + 2 - 3 = 2 nats.
-    [pair] = successions.crossed(scores([[-1, -4], [-2, -3]])).to_dict("records")
-    assert pair["term"] == 0
-    assert pair["term_other"] == 1
-    assert pair["nats"] == 2
-    assert pair["moved"]
-    # Here the date moves it the wrong way, by as much.
-    [pair] = successions.crossed(scores([[-2, -3], [-1, -4]])).to_dict("records")
-    assert pair["nats"] == -2
-    assert not pair["moved"]
-    # No date, no move; and of three terms, of which one is not asked for, one pair is left.
-    none = successions.crossed(scores([[-1, -2, -3], [-1, -2, -3]]))
-    assert none[["term", "term_other", "nats", "moved"]].values.tolist() == [[0, 1, 0, False]]
+    # Then the date moves it the wrong way, by as much. No date, no move; and of three terms, of
+    # which one is not asked for, one pair is left.
+    assert_rows(
+        successions.crossed(scores),
+        """
+        chain  term  term_other  nats  moved
+        one    0     1           2     True
+        other  0     1           -2    False
+        three  0     1           0     False
+        """,
+    )
