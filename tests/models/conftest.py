@@ -34,11 +34,6 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture(params=["gemma", "smollm"])
-def real(request):
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture(scope="session")
 def ask():
     """The first n questions as a model's own prompts."""

@@ -1,6 +1,6 @@
-"""The rules on the real embedded models; and rows, branches and masks on every kind of network."""
+"""The rules on a real embedded model; and rows, branches and what is computed once, on small ones
+(masks on every kind of network: test_verify)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,28 +11,26 @@ import transformers as hf
 from factrobust.models import causal
 from factrobust.models.causal import NO_PREFIX, pack_answers, pad_rows, rows_of, unanswered
 from factrobust.models.engine import Body, Keys
-from factrobust.models.extra import OpenELMConfig, OpenELMForCausalLM
 from factrobust.models.interface import ModelError
 
-ANSWERS = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris", " blue", " Pablo Picasso"]
-ANSWERS += [" the Japanese yen", " South America", " 8"]
 TEMPERATURES = [0.2, 1.0, 5.0]
+SHARED = "the few shots that all share "
 
 # -- rule 2: padding, prefix, branches -------------------------------------------------------------
 
 
-def test_score_and_temper_are_the_networks_own(real, ask, reference):
+def test_score_and_temper_are_the_networks_own(smollm, ask, reference):
     """Prompts of very different lengths in one batch, without and with a prefix in the cache."""
-    prompts = [*ask(real, 5), "The capital of France is"]  # the last shares no prefix
-    answers = [*ANSWERS[:5], " Paris"]
-    real._last_prefix = NO_PREFIX
-    for chosen in (slice(5), slice(5), slice(6)):
-        scores = real.score(prompts[chosen], answers[chosen])
-    curves = real.temper(prompts, answers, [*TEMPERATURES, 0.0])
+    prompts = [*ask(smollm, 4), "The capital of France is"]  # the last shares no prefix
+    answers = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris"]
+    smollm._last_prefix = NO_PREFIX
+    for chosen in (slice(4), slice(5)):
+        scores = smollm.score(prompts[chosen], answers[chosen])
+    curves = smollm.temper(prompts, answers, [*TEMPERATURES, 0.0])
     np.testing.assert_allclose(curves[:, 1], [s.sum() for s in scores], atol=5e-5)
     for prompt, answer, curve, score in zip(prompts, answers, curves, scores, strict=True):
-        ids = real.tokenizer(prompt + answer).input_ids
-        expected = reference(real, ids, len(ids) - len(score), TEMPERATURES)
+        ids = smollm.tokenizer(prompt + answer).input_ids
+        expected = reference(smollm, ids, len(ids) - len(score), TEMPERATURES)
         np.testing.assert_allclose(score, expected[1], atol=1e-4)
         for t, value, tokens in zip(TEMPERATURES, curve[:-1], expected, strict=True):
             assert value == pytest.approx(tokens.sum(), abs=2e-4 * max(1, 1 / t))
@@ -90,61 +88,62 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert rows_of([]) == ([], [])
 
 
-# -- rule 4: the head where it is needed, in float32 -----------------------------------------------
-
-
-def test_head_of_a_bfloat16_network_is_float32():
-    """Logits carry float32's digits although weights and hidden states do not."""
-    network = NETWORKS["qwen2-full"]().to(torch.bfloat16)
-    hidden = torch.randn(3, 32).bfloat16()
-    logits = Body(network).logits(hidden)
-    exact = hidden.double() @ network.lm_head.weight.detach().double().T
-    assert logits.dtype == torch.float32
-    torch.testing.assert_close(logits.double(), exact, atol=1e-5, rtol=1e-5)
-    rounded = torch.nn.functional.linear(hidden, network.lm_head.weight)
-    assert (rounded.double() - exact).abs().max() > 1e-3
-
-
 # -- rule 5: shared work is done once --------------------------------------------------------------
 
 
-def test_prefix_is_computed_once_across_calls(smollm, ask, watch):
-    prompts = ask(smollm)
-    smollm._last_prefix = NO_PREFIX
-    with watch(smollm) as first:
-        smollm.score(prompts[:3], ANSWERS[:3])
-    with watch(smollm) as second:
-        smollm.score(prompts[5:8], ANSWERS[5:8])
-    assert first.body[0][0] == 1  # the common beginning, for all rows
+def qwen2() -> Any:
+    """A random network, whose weights are sharp enough that a fault shows."""
+    torch.manual_seed(0)
+    config = hf.Qwen2Config(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        bos_token_id=None,
+        eos_token_id=0,
+        initializer_range=0.5,
+    )
+    return hf.Qwen2ForCausalLM(config)
+
+
+@pytest.fixture
+def plain(lettered):
+    """A letter is a token."""
+    return lettered(qwen2())
+
+
+def test_prefix_is_computed_once_across_calls(plain, watch):
+    prompts = [f"{SHARED}{start}" for start in ("abc", "bcde", "cdefg", "defghi")]
+    with watch(plain) as first:
+        plain.score(prompts[:2], ["x", "yz"])
+    with watch(plain) as second:
+        plain.score(prompts[2:], ["Z", "xyz"])
+    assert first.body[0] == (1, len(SHARED))  # the common beginning, for all rows
     assert len(first.body) == 2
     assert len(second.body) == 1
-    lengths = [len(smollm.tokenizer(p).input_ids) for p in prompts[5:8]]
-    assert second.tokens < sum(lengths) / 2
-    with watch(smollm) as third:
-        smollm.temper(prompts[:1] * 3, [[5], [6], [7]], np.linspace(0.1, 5, 40))
+    assert second.tokens < len(SHARED)
+    with watch(plain) as third:
+        plain.temper(prompts[:1] * 3, [[5], [6], [7]], np.linspace(0.1, 5, 40))
     assert sum(third.head) == 1  # three answers of one token follow the same place
 
 
-def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(smollm, ask, monkeypatch):
+def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(plain, monkeypatch):
     """Batches run side by side: what they begin with must not depend on which is the first."""
-    prompts = ask(smollm, 8)
-    prompts.append(prompts[0][:60])  # of all that the others share only this much
-    ids = [smollm.tokenizer(prompt).input_ids for prompt in prompts]
-    monkeypatch.setattr(smollm, "tokens_per_batch", 64)
+    prompts = [f"{SHARED}{start}" for start in "abcdefgh"]
+    prompts.append(SHARED[:9])  # of all that the others share only this much
+    monkeypatch.setattr(plain, "tokens_per_batch", 64)
     found = []
     for _ in range(2):
-        smollm._last_prefix = NO_PREFIX
-        found.append(smollm.score(prompts, [ANSWERS[4]] * 9))
+        plain._last_prefix = NO_PREFIX
+        found.append(plain.score(prompts, ["xyz"] * 9))
         # The shortest prompt's last token predicts its answer, and is read with it.
-        assert (
-            len(smollm._last_prefix.ids)
-            == causal.common_length(ids) - 1
-            < causal.common_length(ids[:-1]) // 2
-        )
+        assert len(plain._last_prefix.ids) == 8
     assert all(map(np.array_equal, *found))
 
 
-def test_padding_goes_through_no_layer(smollm, monkeypatch):
+def test_padding_goes_through_no_layer(plain, monkeypatch):
     rows = [pack_answers([unanswered(ids)], 0) for ids in ([9, 7, 5, 8], [9, 5], [4, 4, 4])]
     padded = pad_rows(rows, 0, "cpu")
     row = [0] * 4 + [1] * 2 + [2] * 3
@@ -154,27 +153,21 @@ def test_padding_goes_through_no_layer(smollm, monkeypatch):
     def run() -> tuple[torch.Tensor, torch.Tensor]:
         keys = Keys()
         with torch.inference_mode():
-            return smollm.body.hidden(padded, keys, padded.positions), keys.layers[1].keys
+            return plain.body.hidden(padded, keys, padded.positions), keys.layers[1].keys
 
-    assert smollm.body.dense
+    assert plain.body.dense
     packed, keys = run()
-    monkeypatch.setattr(smollm.body, "dense", False)
-    plain, plain_keys = run()
-    torch.testing.assert_close(packed[padded.at], plain[padded.at], atol=1e-4, rtol=1e-4)
+    monkeypatch.setattr(plain.body, "dense", False)
+    whole, whole_keys = run()
+    torch.testing.assert_close(packed[padded.at], whole[padded.at], atol=1e-4, rtol=1e-4)
     assert not packed[1, 2:].any()
     at = padded.at[0], slice(None), padded.at[1]
-    torch.testing.assert_close(keys[at], plain_keys[at], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(keys[at], whole_keys[at], atol=1e-4, rtol=1e-4)
 
 
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
-    toy = toy_model(
-        {
-            "?": {" a": 1.0},
-            " a": {" a": 1.0},
-            "!": {" b": 1.0},
-            " b": {".": 1.0},
-        }
-    )
+    follow = {"?": " a", " a": " a", "!": " b", " b": "."}
+    toy = toy_model({last: {word: 1.0} for last, word in follow.items()})
     prompts = ["so?", "so!", "oh so!", "why, oh why?", "no!"]
     with watch(toy) as work:
         answers = toy.generate(prompts, max_new_tokens=6, stop=["."])
@@ -183,38 +176,41 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
 
 
-def test_another_cut_of_the_same_answers_costs_the_head_alone(smollm, ask, watch, monkeypatch):
-    asked = ask(smollm, 3), ANSWERS[:3]
-    other = smollm.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
-    with watch(smollm) as first:
-        smollm.temper(*asked, [1.0])
-    with watch(smollm) as second:
-        cut = smollm.temper(*asked, [1.0, 2.0], min_p=0.1)
+def test_another_cut_of_the_same_answers_costs_the_head_alone(plain, watch, monkeypatch):
+    asked = ["why so", "who", "abcabc"], ["x", "yz", "Z"]
+    other = plain.temper(asked[0][::-1], asked[1], [1.0, 2.0], min_p=0.1)
+    with watch(plain) as first:
+        plain.temper(*asked, [1.0])
+    with watch(plain) as second:
+        cut = plain.temper(*asked, [1.0, 2.0], min_p=0.1)
     assert first.body
     assert not second.body
     assert second.head == first.head
     assert not np.array_equal(cut, other)  # other answers: other hidden states
-    smollm._tempered = {}
+    plain._tempered = {}
     monkeypatch.setattr(causal, "KEPT_BYTES", 0)  # hidden states are kept only up to a size
-    np.testing.assert_allclose(smollm.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
-    with watch(smollm) as third:
-        smollm.temper(*asked, [2.0])
+    np.testing.assert_allclose(plain.temper(*asked, [1.0, 2.0], min_p=0.1), cut, atol=1e-4)
+    with watch(plain) as third:
+        plain.temper(*asked, [2.0])
     assert third.body
 
 
 # -- ids as answers --------------------------------------------------------------------------------
 
 
-def test_scoring_the_generated_ids_gives_what_generation_reported(smollm, ask):
+def test_scoring_the_generated_ids_gives_what_generation_reported(plain):
     grid = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
-    made = smollm.generate(ask(smollm, 6), max_new_tokens=8, temperatures=grid)
+    made = plain.generate(
+        [f"{SHARED}{start}" for start in "abcdefgh"], max_new_tokens=8, temperatures=grid
+    )
     answers = [g for g in made if g.token_ids]
+    assert len(answers) > 4
     prompts = [g.prompt for g in answers]
     ids = [g.token_ids for g in answers]
-    for g, score in zip(answers, smollm.score(prompts, ids), strict=True):
+    for g, score in zip(answers, plain.score(prompts, ids), strict=True):
         np.testing.assert_allclose(score, g.logprobs, atol=1e-4)
         assert [at[0][1] for at in g.top_logprobs] == g.logprobs
-    curves = smollm.temper(prompts, ids, [*grid, 0.0])
+    curves = plain.temper(prompts, ids, [*grid, 0.0])
     # Logits of float32 agree to 1e-5 a token, which a temperature of 0.01 makes a hundred times
     # larger.
     away = np.abs(np.array([g.curve for g in answers]) - curves[:, :-1])
@@ -233,120 +229,12 @@ def test_ids_by_hand(toy_model):
     np.testing.assert_array_equal(whole, text)
 
 
-# -- masks that mean the same as each network's own ------------------------------------------------
-
-SMALL = {  # weights sharp enough that a wrong mask shows
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "bos_token_id": None,
-    "eos_token_id": 0,
-    "pad_token_id": None,
-    "initializer_range": 0.5,
-}
-GEMMA = SMALL | {"sliding_window": 8, "query_pre_attn_scalar": 8}
-LAYERS = ["sliding_attention", "full_attention"] * 2
-SLIDING = SMALL | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2}
-NETWORKS: dict[str, Callable[[], Any]] = {
-    "gemma3": lambda: hf.Gemma3ForCausalLM(hf.Gemma3TextConfig(**GEMMA, layer_types=LAYERS)),
-    "gemma2": lambda: hf.Gemma2ForCausalLM(hf.Gemma2Config(**GEMMA)),
-    "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**SMALL, sliding_window=8)),
-    "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SLIDING)),
-    "qwen2-full": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**SMALL)),
-    "gpt2": lambda: hf.GPT2LMHeadModel(
-        hf.GPT2Config(
-            vocab_size=64,
-            n_embd=32,
-            n_layer=3,
-            n_head=4,
-            bos_token_id=0,
-            eos_token_id=0,
-            initializer_range=0.2,
-        )
-    ),
-    "mpt": lambda: hf.MptForCausalLM(
-        hf.MptConfig(
-            vocab_size=64,
-            d_model=48,
-            n_layers=3,
-            n_heads=6,
-            eos_token_id=0,
-            initializer_range=0.4,
-        )
-    ),
-    "openelm": lambda: OpenELMForCausalLM(
-        OpenELMConfig(
-            vocab_size=64,
-            model_dim=32,
-            num_transformer_layers=3,
-            head_dim=8,
-            eos_token_id=0,
-            num_query_heads=[2, 4, 4],
-            num_kv_heads=[1, 1, 2],
-            ffn_multipliers=[0.5, 1.0, 2.0],
-            ffn_dim_divisor=8,
-            share_input_output_layers=True,
-            initializer_range=0.5,
-        )
-    ),
-}
-
-
-@pytest.fixture(params=NETWORKS)
-def tiny(request, lettered):
-    """A random network of some architecture; a letter is a token."""
-    torch.manual_seed(0)
-    return lettered(NETWORKS[request.param]())
-
-
-def test_masks_equal_the_networks_own(tiny, ids, reference):
-    """Longer than the window; padded, with a shared prefix, and with answers as branches."""
-    rng = np.random.default_rng(1)
-    starts = ["".join(rng.choice(list("abcdefgh"), length)) for length in (1, 5, 12, 30)]
-    prompts = [f"the few shots that all share {start}" for start in starts for _ in range(4)]
-    answers = ["xyz", "x", "xyzABC12", "Z"] * 4
-    part = (["the few shots that all others", "the few shots that all other"], ["uvw", "u"])
-    lonely = (["q", "rst" * 9], ["uvw", "u"])
-    # The second time the prefix is there; then the beginning of it serves; then nothing is shared.
-    for asked, given in ((prompts, answers), (prompts, answers), part, lonely):
-        for prompt, answer, got in zip(asked, given, tiny.score(asked, given), strict=True):
-            expected = reference(tiny, ids(prompt + answer), len(prompt))
-            np.testing.assert_allclose(got, expected, atol=2e-5)
-
-
-def test_samples_are_scored_as_the_network_would(tiny, ids, reference):
-    """The tree of samples: each drawn token has the log-probability that a plain pass gives it."""
-    prompts = ["a", "the quick brown fox jumps over", "lazy dogs"]
-    rows = tiny.sample(
-        prompts,
-        temperature=2.0,
-        n=6,
-        max_new_tokens=10,
-        seed=3,
-    )
-    for prompt, row in zip(prompts, rows, strict=True):
-        for g in row:
-            for t, logprobs in ((1.0, g.logprobs), (2.0, g.tempered_logprobs)):
-                expected = reference(tiny, ids(prompt) + g.token_ids, len(prompt), t)
-                np.testing.assert_allclose(logprobs, expected, atol=2e-5)
-
-
 def test_networks_that_masks_cannot_steer_are_refused():
-    network = NETWORKS["qwen2-full"]()
+    network = qwen2()
     network.config.layer_types = ["linear_attention"] * 4
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(network)
-    bloom = hf.BloomForCausalLM(
-        hf.BloomConfig(
-            vocab_size=64,
-            hidden_size=32,
-            n_layer=1,
-            n_head=4,
-        )
-    )
+    sizes = {"vocab_size": 64, "hidden_size": 32, "n_layer": 1, "n_head": 4}
+    bloom = hf.BloomForCausalLM(hf.BloomConfig(**sizes))
     with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
         Body(bloom)

@@ -1,6 +1,6 @@
 """OpenELM against a plain computation of its formulas, its published sizes, and Apple's files;
 MPT's bias, which follows each token's own position (both against the network's own logits:
-test_causal)."""
+test_verify)."""
 
 import json
 from typing import Any

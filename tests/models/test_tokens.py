@@ -6,9 +6,10 @@ import pytest
 from tokenizers import normalizers
 from tokenizers.processors import TemplateProcessing
 
-from factrobust.models import tokens
+from factrobust.models import load, tokens
 from factrobust.models.interface import ModelError
 from factrobust.models.load import load_model
+from factrobust.models.prompts import CHATS
 
 PAIRS = [
     ("Q: What is the capital of France?\nA:", " Paris"),
@@ -22,41 +23,50 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "answer"), PAIRS)
-def test_answer_is_the_smallest_suffix_that_covers_it(real, prompt, answer):
-    ids, start = tokens.encode_pair(real.tokenizer, prompt, answer, bos=real.bos)
-    joint = real.tokenizer(prompt + answer).input_ids  # with the tokenizer's own special tokens
-    assert ids == joint
-    decode = real.tokenizer.decode
-    assert decode(ids[start:]).endswith(answer)  # covers the answer
-    assert not decode(ids[start + 1 :]).endswith(answer)  # and is the smallest to do so
-    assert (prompt + answer).endswith(decode(ids[start:]))
+GEMMA, SMOLLM = "gemma-3-270m", "smollm2-135m-instruct"
+
+
+def tokenizer_of(name):
+    return load._tokenizer(load.find_weights(name))
+
+
+real = pytest.fixture(lambda request: tokenizer_of(request.param), params=[GEMMA, SMOLLM])
+
+
+def test_answer_is_the_smallest_suffix_that_covers_it(real):
+    bos = tokens.before_every_text(real)
+    for prompt, answer in PAIRS:
+        ids, start = tokens.encode_pair(real, prompt, answer, bos=bos)
+        assert ids == real(prompt + answer).input_ids  # with the tokenizer's own special tokens
+        covering = real.decode(ids[start:])
+        assert covering.endswith(answer)
+        assert not real.decode(ids[start + 1 :]).endswith(answer)  # it is the smallest to do so
+        assert (prompt + answer).endswith(covering)
 
 
 def test_ids_follow_the_prompts_tokens_as_they_stand(real):
     prompt = "The capital of France is "
-    apart = tokens.encode(real.tokenizer, prompt, bos=real.bos)
-    assert tokens.encode_pair(real.tokenizer, prompt, [7, 8], bos=real.bos) == (
-        [*apart, 7, 8],
-        len(apart),
-    )
+    bos = tokens.before_every_text(real)
+    apart = tokens.encode(real, prompt, bos=bos)
+    pair = tokens.encode_pair(real, prompt, [7, 8], bos=bos)
+    assert pair == ([*apart, 7, 8], len(apart))
 
 
-def test_bos_exactly_once(gemma, smollm):
-    bos = gemma.tokenizer.bos_token_id
-    for text in ("Paris", "<bos>Paris", gemma.tokenizer.bos_token + "<start_of_turn>user\nHi"):
-        pair, _ = tokens.encode_pair(gemma.tokenizer, text, "!", bos=gemma.bos)
-        for ids in (tokens.encode(gemma.tokenizer, text, bos=gemma.bos), pair):
-            assert ids[0] == bos
-            assert ids.count(bos) == 1
+def test_bos_exactly_once():
+    gemma, smollm = tokenizer_of(GEMMA), tokenizer_of(SMOLLM)
+    bos = tokens.before_every_text(gemma)
+    assert bos == [gemma.bos_token_id]
+    for text in ("Paris", "<bos>Paris", gemma.bos_token + "<start_of_turn>user\nHi"):
+        pair, _ = tokens.encode_pair(gemma, text, "!", bos=bos)
+        for ids in (tokens.encode(gemma, text, bos=bos), pair):
+            assert ids[0] == bos[0]
+            assert ids.count(bos[0]) == 1
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
-    assert not smollm.bos
-    prompt = "".join((smollm.chat[0], "Hi", smollm.chat[1]))
-    ids = tokens.encode(smollm.tokenizer, prompt, bos=smollm.bos)
-    templated = smollm.tokenizer.apply_chat_template(
-        [{"role": "user", "content": "Hi"}], add_generation_prompt=True, return_dict=True
-    )
-    assert ids == templated["input_ids"]
+    assert not tokens.before_every_text(smollm)
+    before, after = CHATS["smollm2"]
+    message = [{"role": "user", "content": "Hi"}]
+    templated = smollm.apply_chat_template(message, add_generation_prompt=True, return_dict=True)
+    assert tokens.encode(smollm, f"{before}Hi{after}", bos=[]) == templated["input_ids"]
 
 
 def test_an_answer_needs_a_token_before_it(toy_model):
@@ -69,13 +79,10 @@ def test_an_answer_needs_a_token_before_it(toy_model):
 
 
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
-    ids = tokens.encode(real.tokenizer, "It is Paris, France", bos=[])
-    last = ids[1]
-    rest = ids[2:]
-    assert tokens.continuation(real.tokenizer, last, rest) == " Paris, France"
-    assert tokens.covering(real.tokenizer, last, rest, " Paris") == 1
-    assert tokens.covering(real.tokenizer, last, rest, "") == 0
-    assert tokens.covering(real.tokenizer, last, rest, " Paris, Fr") == len(rest)
+    _, last, *rest = tokens.encode(real, "It is Paris, France", bos=[])
+    assert tokens.continuation(real, last, rest) == " Paris, France"
+    expected = {" Paris": 1, "": 0, " Paris, Fr": len(rest)}
+    assert {text: tokens.covering(real, last, rest, text) for text in expected} == expected
 
 
 def test_a_listed_chat_is_asked_as_it_was_measured():

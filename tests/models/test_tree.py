@@ -40,36 +40,20 @@ def draw(mass: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0, 5.0])
 def test_samples_follow_the_tempered_distribution(toy, t):
     """p ** (1 / t), normalised: no hidden top-k or top-p."""
-    counts = first_letters(
-        toy,
-        temperature=t,
-        n=4000,
-        seed=11,
-    )
+    counts = first_letters(toy, temperature=t, n=4000, seed=11)
     assert_drawn(counts, P ** (1 / t))
 
 
 def test_each_token_has_numbers_of_its_own(toy_model):
     coin = {" a": 0.5, " b": 0.5}
-    [row] = toy_model({"?": coin, " a": coin, " b": coin}).sample(
-        ["why?"],
-        temperature=1.0,
-        n=2000,
-        max_new_tokens=3,
-        seed=2,
-    )
+    toy = toy_model({"?": coin, " a": coin, " b": coin})
+    [row] = toy.sample(["why?"], temperature=1.0, n=2000, max_new_tokens=3, seed=2)
     counts = Counter(g.text for g in row)
     assert_drawn([*counts.values()], [1] * 8)  # with the same numbers every time it would be 2
 
 
 def test_logprobs_of_samples_by_hand(toy):
-    [row] = toy.sample(
-        ["why?"],
-        temperature=2.0,
-        n=200,
-        max_new_tokens=3,
-        seed=1,
-    )
+    [row] = toy.sample(["why?"], temperature=2.0, n=200, max_new_tokens=3, seed=1)
     roots = np.sqrt(P).sum()  # t = 2: probabilities are proportional to their roots
     g = {g.text: g for g in row}[" a!"]
     np.testing.assert_allclose(np.exp(g.logprobs), [0.5, 0.4], rtol=1e-6)
@@ -89,13 +73,7 @@ def test_answers_under_truncation_by_hand(toy):
     # The first three hold 0.95 at t = 1, too little, and 0.9932 of the squares at t = 1/2.
     assert b == pytest.approx([0.3, 0.09 / 0.3625], rel=1e-5)
     assert d == pytest.approx([0.05, 0], rel=1e-5)
-    [[g]] = toy.sample(
-        ["why?"],
-        temperature=1.0,
-        n=1,
-        top_k=2,
-        max_new_tokens=1,
-    )
+    [[g]] = toy.sample(["why?"], temperature=1.0, n=1, top_k=2, max_new_tokens=1)
     assert np.exp(g.tempered_logprobs[0]) == pytest.approx(np.exp(g.logprobs[0]) / 0.8)
 
 
@@ -140,19 +118,10 @@ def test_a_pick_by_hand(temperature, logits, token, tempered):
 def test_a_sample_depends_on_itself_alone(toy):
     """Not on its batch, its order, or the other temperatures and samples of the call."""
     prompts = ["why?", "who?", "when and where and how?"]
-    [alone] = toy.sample(
-        ["who?"],
-        temperature=1.0,
-        n=5,
-        seed=3,
-    )
+    [alone] = toy.sample(["who?"], temperature=1.0, n=5, seed=3)
     asked = [(p, t) for t in (2.0, 1.0, 0.0, 0.5) for p in reversed(prompts)] * 2
-    together = toy.sample(
-        [p for p, _ in asked],
-        temperature=[t for _, t in asked],
-        n=9,
-        seed=3,
-    )
+    every, temperatures = zip(*asked, strict=True)
+    together = toy.sample(every, temperature=temperatures, n=9, seed=3)
     for k in (asked.index(("who?", 1.0)), asked.index(("who?", 1.0)) + 12):  # asked twice
         for one, other in zip(alone, together[k], strict=False):
             assert one.text == other.text
@@ -162,16 +131,8 @@ def test_a_sample_depends_on_itself_alone(toy):
         return [g.text for g in toy.sample([prompt], temperature=1.0, **options)[0]]
 
     more = texts("who?", n=40, seed=3)
-    assert (
-        more[:5]
-        == [g.text for g in alone]
-        == texts(
-            "who?",
-            n=5,
-            seed=3,
-            max_new_tokens=9,
-        )
-    )
+    assert more[:5] == [g.text for g in alone]
+    assert more[:5] == texts("who?", n=5, seed=3, max_new_tokens=9)
     assert texts("who?", n=40, seed=4) != more
     assert texts("why?", n=40, seed=3) != more
 
@@ -330,30 +291,25 @@ def test_the_curve_of_a_greedy_answer_by_hand(toy):
     assert short.curve == [pytest.approx(np.log(0.5))]
 
 
-def test_log_norms_equal_float64_at_all_temperatures():
-    temperatures = [1e-4, 0.01, 0.2, 1.0, 2.0, 10.0]
-    for vocabulary in (5, 1 << 15, 100_003):  # one block, exactly one, several and a rest
-        z = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(0)) * 4
-        z -= z.amax(dim=-1, keepdim=True)
-        exact = torch.stack([torch.logsumexp(z.double() / t, dim=-1) for t in temperatures], dim=1)
-        torch.testing.assert_close(log_norms(z, temperatures), exact, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("vocabulary", [49_152, 100_003])
-def test_log_norms_by_bins_and_of_what_is_left_equal_float64(vocabulary):
-    temperatures = np.geomspace(0.01, 10, 13).tolist()
+# One block of tokens, exactly one, several, and several and a rest.
+@pytest.mark.parametrize("vocabulary", [5, 1 << 15, 49_152, 100_003])
+def test_log_norms_of_all_and_of_what_is_left_equal_float64(vocabulary):
+    temperatures = [1e-4, *np.geomspace(0.01, 10, 13).tolist()]
     z = torch.randn(3, vocabulary, generator=torch.Generator().manual_seed(0)) * 4
-    z[2, z[2].argmin()] = -45.0  # far below its neighbours
-    z[2, z[2].argsort()[-600:-400]] = z[2].sort().values[-500]  # the likeliest's last has equals
+    if vocabulary > 1000:
+        z[2, z[2].argmin()] = -45.0  # far below its neighbours
+        equals = z[2].argsort()[-600:-400]  # the likeliest's last has equals
+        z[2, equals] = z[2].sort().values[-500]
     z -= z.amax(dim=-1, keepdim=True)
     if vocabulary == 49_152:
         z[1, z[1].argsort()[:45]] = -torch.inf  # not by bins
-    tempered = z.double()[..., None] / torch.tensor(temperatures)
+    tempered = z.double()[..., None] / torch.tensor(temperatures, dtype=torch.float64)
     found = log_norms(z, temperatures)
-    torch.testing.assert_close(found, tempered.logsumexp(dim=1), rtol=0, atol=1e-6)
+    torch.testing.assert_close(found, tempered.logsumexp(dim=1), rtol=0, atol=2e-6)
     for cuts in ({"top_k": 20}, {"top_p": 0.9}, {"top_k": 20, "top_p": 0.8}, {"min_p": 0.1}):
         low = floors(z, temperatures, cuts)
-        left = tempered.masked_fill(z[..., None] < low[:, None], -torch.inf).logsumexp(dim=1)
+        is_left = z[..., None] >= low[:, None]
+        left = tempered.masked_fill(~is_left, -torch.inf).logsumexp(dim=1)
         torch.testing.assert_close(log_norms(z, temperatures, low), left, rtol=0, atol=2e-6)
 
 
@@ -368,12 +324,7 @@ def test_where_tokens_tie_all_ways_take_the_lowest_id(toy_model):
         with torch.no_grad():
             logits = toy.network(input_ids=ids).logits[0, -1]
         [g] = toy.generate(["A:"], max_new_tokens=1)
-        [[s]] = toy.sample(
-            ["A:"],
-            temperature=0,
-            n=1,
-            max_new_tokens=1,
-        )
+        [[s]] = toy.sample(["A:"], temperature=0, n=1, max_new_tokens=1)
         assert g.token_ids == s.token_ids == [int(logits.argmax())]
     # Of sixteen that tie the ten with the lowest ids are told, in their order.
     [g] = toy_model({":": words}).generate(["A:"], max_new_tokens=1)
