@@ -71,27 +71,43 @@ def test_pairs_within_by_hand():
     assert alike == [["a", 1.5, 2], ["b", 0, 1]]
 
 
-def law(n: int) -> pd.DataFrame:
+def law(n: int, model: str = "m") -> pd.DataFrame:
     """Cases that come from the context with probability expit(2 x - 2); y says nothing."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"x": rng.uniform(0, 2, size=n), "y": rng.normal(size=n)})
-    follows = rng.random(n) < expit(2 * table["x"] - 2)
-    return table.assign(from_context=follows, base_id=[f"r{i % 10}" for i in range(n)])
+    x = rng.uniform(0, 2, size=n)
+    follows = rng.random(n) < expit(2 * x - 2)
+    relations = [f"r{i % 10}" for i in range(n)]
+    table = pd.DataFrame({"model": model, "base_id": relations, "x": x, "from_context": follows})
+    return table.assign(y=rng.normal(size=n))
 
 
 def test_two_features_recover_a_law():
     table = law(4000)
-    told = attribution.told_by_two(table, ["x", "y"], n_folds=2)
-    assert np.abs(told - expit(2 * table["x"] - 2)).max() < 0.1
+    told = attribution.told_by(table, ["x", "y"], n_folds=2)
+    truth = expit(2 * table["x"] - 2)
+    assert np.abs(told - truth).max() < 0.1
+
+
+def unchanged(table: pd.DataFrame, rows: pd.Series, **how: bool) -> pd.Series:
+    """Which rows are told the same if the outcome of some `rows` is another."""
+    turned = table.assign(from_context=table["from_context"] ^ rows)
+    told = [attribution.told_by(t, ["x", "y"], k=2, n_folds=1, **how) for t in (table, turned)]
+    return pd.Series(told[0] == told[1], table.index)
 
 
 def test_no_relation_is_told_by_a_fit_on_itself():
     table = law(200)
-    turned = table["from_context"] ^ (table["base_id"] == "r0")
-    one = attribution.told_by_two(table, ["x", "y"], k=2, n_folds=1)
-    again = attribution.told_by_two(table.assign(from_context=turned), ["x", "y"], k=2, n_folds=1)
-    same = pd.Series(one == again).groupby(table["base_id"]).all()
+    same = unchanged(table, table["base_id"] == "r0").groupby(table["base_id"]).all()
     assert same["r0"]
     assert same.sum() == 5  # its fold
-    mean = attribution.told_by_two(table, ["x", "y"], k=2, n_folds=3)
-    assert not np.allclose(mean, one)  # over other folds
+    one, three = (attribution.told_by(table, ["x"], k=2, n_folds=n) for n in (1, 3))
+    assert not np.allclose(one, three)  # over other folds
+
+
+def test_no_model_is_told_by_a_fit_on_itself_nor_on_its_relation_in_others():
+    table = pd.concat([law(200), law(100, "other")], ignore_index=True)
+    is_own = table["model"] == "m"
+    assert unchanged(table, is_own, of_others=True)[is_own].all()
+    of_r0 = unchanged(table, ~is_own & (table["base_id"] == "r0"), of_others=True)[is_own]
+    assert of_r0[table["base_id"] == "r0"].all()
+    assert of_r0.sum() == 100  # a fold of two

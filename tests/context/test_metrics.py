@@ -52,7 +52,7 @@ def test_sources_and_kinds_by_both_rules(texts, code, ours, kind, kind_by_code) 
     [by_code] = metrics.by_code(mark(answered([texts]))).to_dict("records")
     assert by_code["source"] == code
     for found, expected in ((row["kind"], kind), (by_code["kind"], kind_by_code)):
-        assert found is pd.NA if expected is None else found == expected
+        assert pd.isna(found) if expected is None else found == expected
 
 
 def test_the_preference_of_the_thesiss_code() -> None:

@@ -98,27 +98,30 @@ def won_pairs(
     return sums[sums["pairs"] > 0].reset_index(drop=True)
 
 
-def told_by_two(
+def told_by(
     cases: pd.DataFrame,
     names: Sequence[str],
     *,
-    over: str = "base_id",
+    of_others: bool = False,
     k: int = 5,
     n_folds: int = 12,
 ) -> Array:
     """Probability of from_context by the columns `names`, [row]: a logistic regression fitted on
-    other values of `over` (relations, or models), in k folds of them. The mean over `n_folds` ways
-    of making folds, so that no luck of one is left."""
+    other relations, in k folds of them, of the same model or `of_others` alone. The mean over
+    `n_folds` ways of making folds, so that no luck of one is left."""
     x = np.column_stack([np.ones(len(cases)), *(cases[name] for name in names)])
     y = cases[OUTCOME].to_numpy(dtype=float)
     precision = np.array([CONSTANTS_PRECISION, *[PRECISION] * len(names)])
     probability = np.zeros(len(cases))
     for seed in range(n_folds):
-        values = sorted(cases[over].unique(), key=lambda name: draws.hash48(seed, name))
-        fold_of = {name: i % k for i, name in enumerate(values)}
-        folds = cases[over].map(fold_of).to_numpy()
-        for fold in np.unique(folds):
-            test = folds == fold
-            slopes, _ = ridge(x[~test], y[~test], precision)
+        relations = cases["base_id"].unique()
+        by_lot = sorted(relations, key=lambda name: draws.hash48(seed, name))
+        fold_of = {name: i % k for i, name in enumerate(by_lot)}
+        folds = cases["base_id"].map(fold_of)
+        for (model, fold), part in cases.groupby(["model", folds]):
+            test = cases.index.isin(part.index)
+            fits = (cases["model"] != model) if of_others else (cases["model"] == model)
+            train = (fits & (folds != fold)).to_numpy()
+            slopes, _ = ridge(x[train], y[train], precision)
             probability[test] += expit(x[test] @ slopes) / n_folds
     return probability

@@ -19,7 +19,7 @@ import pandas as pd
 
 from factrobust.context.attribution import by_words
 from factrobust.context.metrics import perplexity
-from factrobust.context.probe import ABOUT, greedy, score_once
+from factrobust.context.probe import ABOUT, greedy
 from factrobust.context.rules import MONTHS, named, swap_source
 from factrobust.datasets.facts import answers as accepted
 from factrobust.datasets.facts import load_facts
@@ -80,8 +80,8 @@ def ground(
         raise TypeError(f"model is {model!r}; load it first: ground(load_model(...), ...)")
     context = _text(contexts)
     for name, given in (("question", question), ("contexts", context)):
-        if not given.strip():
-            raise ValueError(f"{name} is empty; without it an answer has no source")
+        if not isinstance(given, str) or not given.strip():
+            raise ValueError(f"{name} is empty or no text; give one question, and contexts for it")
     table = pd.DataFrame([dict.fromkeys(ABOUT, "") | {"question": question, "prefix": prefix}])
     can_score = not {"score", "token_ids"} & set(model.lacks)
 
@@ -98,7 +98,8 @@ def ground(
     if answer is None:
         answer = own["text"]
     elif can_score and answer.strip():
-        [logprobs] = score_once(model, [(own["prompt"], f" {answer}")])
+        [scores] = model.score([own["prompt"]], [f" {answer}"])
+        logprobs = scores.tolist()
     else:
         logprobs = []
     # 2. What it says to the exchanged contexts.
@@ -195,8 +196,8 @@ def _shifted(text: str, by: int) -> str:
 def _text(contexts: str | Sequence[str]) -> str:
     """One text of a context or several: their sentences one after the other."""
     parts = [contexts] if isinstance(contexts, str) else contexts
-    texts = (part.strip().removesuffix(".") for part in parts)
-    return ". ".join(filter(None, texts))
+    texts = [part.strip() for part in parts if isinstance(part, str)]
+    return ". ".join(text.removesuffix(".") for text in texts if text)
 
 
 def _filled(prompt: str, question: str, context: str | None) -> str:
