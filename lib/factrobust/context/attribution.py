@@ -5,6 +5,7 @@ are exchanged (`caused`).
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -118,9 +119,10 @@ def told_by(
         by_lot = sorted(relations, key=lambda name: draws.hash48(seed, name))
         fold_of = {name: i % k for i, name in enumerate(by_lot)}
         folds = cases["base_id"].map(fold_of)
-        for (model, fold), part in cases.groupby(["model", folds]):
-            test = cases.index.isin(part.index)
-            fits = (cases["model"] != model) if of_others else (cases["model"] == model)
+        for model, fold in product(cases["model"].unique(), range(k)):
+            own = cases["model"] == model
+            fits = ~own if of_others else own
+            test = (own & (folds == fold)).to_numpy()
             train = (fits & (folds != fold)).to_numpy()
             slopes, _ = ridge(x[train], y[train], precision)
             probability[test] += expit(x[test] @ slopes) / n_folds

@@ -14,6 +14,7 @@ sentences, and a filler: as many words about the subject, and no answer.
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -186,7 +187,8 @@ def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
     parts = {}
     for change, (compared, changed) in CHANGES.items():
         part = rows.query(compared)
-        parts[change] = part.assign(on=part.eval(changed).astype(float))
+        on: Any = part.eval(changed)
+        parts[change] = part.assign(on=on.astype(float))
     return tables.stacked(parts, "change")
 
 

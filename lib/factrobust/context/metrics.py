@@ -91,7 +91,7 @@ def mark_sources(results: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame
         source, kind = decide(*one_name, accepted=answers, right_answers=right_answers)
         is_sound = source != "same" and not any(map(degeneracy, given))
         rows.append((source, kind, is_sound))
-    columns = {"source": object, "kind": "Int64", "sound": bool}
+    columns: Any = {"source": object, "kind": "Int64", "sound": bool}
     verdicts = pd.DataFrame(rows, results.index, [*columns]).astype(columns)
     marked = results.assign(**verdicts)
     for column, answer in CORRECT.items():
@@ -106,7 +106,7 @@ def by_code(marked: pd.DataFrame) -> pd.DataFrame:
     is that of answers which it calls other."""
     texts = marked[[*ANSWERS]].itertuples(index=False)
     sources = np.array([published_source(*three) for three in texts], dtype=object)
-    prefers = np.where(marked["p4"] > marked["p3"], *PREFERENCES)
+    prefers = np.where(marked["p4"] > marked["p3"], "parametric", "contextual")
     kinds = marked["kind"].where(sources == "other")
     return marked.assign(source=sources, preference=prefers, kind=kinds)
 

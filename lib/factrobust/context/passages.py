@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, islice, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -77,7 +77,7 @@ def passages(
             place = min(others, key=lambda i: draws.hash48(key, "placebo", passage[i].text))
             candidates = _drawn(relations[passage[place].fact["base_id"]], f"{key}\nplacebo")
             placebo = _exchanged([passage], [place], candidates, question)
-        row = {"question_id": question["question_id"], "context": kind}
+        row: dict[str, Any] = {"question_id": question["question_id"], "context": kind}
         row["counterfactual"] = ""
         for sentence in passage:
             if sentence.fact is question and kind != "negated":
