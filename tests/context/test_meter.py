@@ -166,7 +166,9 @@ def test_following_is_split(told, follows, following, copying, reading):
     rows = answers(told, follows)
     parts = meter.split(rows)
     assert len(parts) == 4  # two wordings, asserted and denied
-    assert parts[["following", "copying", "reading"]].eq([following, copying, reading]).all(None)
+    assert (
+        parts[["following", "copying", "reading"]].eq([following, copying, reading]).all(axis=None)
+    )
     assert rows.loc[rows["mode"] == "true", "right"].tolist() == [1.0, 1.0]
 
 
