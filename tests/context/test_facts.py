@@ -8,6 +8,7 @@ from factrobust.context.facts import load_context_questions
 from factrobust.datasets.facts import load_facts
 from factrobust.datasets.published import load_published
 from factrobust.paths import files_read
+from factrobust.schemas import ContextResults
 from factrobust.tables import FactsError
 
 BASE = """category,question,prefix,right_answers
@@ -218,3 +219,80 @@ def test_facts_are_questions_and_a_draw_depends_on_them_alone():
     assert len(both) == 12
     assert (both["sentence_x"] == both["sentence_y"]).all()
     assert not contexts.known_contexts(pool[::9], pool, seed=1)["stated"].equals(made["stated"])
+
+
+STORED = (
+    "Num,Category,Base_Question,Thing,Object,Question,question,Prefix,parametric,base_proba,"
+    "counterfactual,base_cf_proba,contextual,ctx_proba,ctx_param_proba,ctx_cf_proba,comparison\n"
+    "0,person,Who is {person}?,Ada Lovelace,,Q: Who is Ada Lovelace?,x,She is,a poet,1.5,a singer,"
+    "2.5,a singer,1.25,3.5,1.25,Contextual\n"
+    '1,person,Who is {person}?,Zeus,,Q: Who is Zeus?,x,He is,,nan,"a poet, \nborn",2,a god,1,,1.75,'
+    "Parametric\n"
+)
+
+
+def test_results_of_elsewhere(tmp_path):
+    path = tmp_path / "llama.csv"
+    path.write_text(STORED, encoding="utf-8")
+    table = ContextResults.validate(contexts.read_results(path))
+    assert table.columns.is_unique
+    assert "question" not in table
+    assert table[["model", "object", "question_id"]].to_numpy().tolist() == [
+        ["llama", "Ada Lovelace", "Who is {person}?/ada-lovelace"],
+        ["llama", "Zeus", "Who is {person}?/zeus"],
+    ]
+    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
+    assert table.loc[1, ["p0", "p2"]].isna().all()  # of an empty answer
+    again = tmp_path / "again.csv"
+    table.to_csv(again, index=False)
+    assert contexts.read_results(again).equals(table)
+
+
+def test_results_in_the_thesiss_older_layout(tmp_path):
+    """The model ends the columns' names; two models in a file are a row each."""
+    plain = tmp_path / "llama.csv"
+    path = tmp_path / "older.csv"
+    plain.write_text(STORED, encoding="utf-8")
+    table = contexts.read_results(plain)
+    names = (
+        "parametric",
+        "base_proba",
+        "counterfactual",
+        "base_cf_proba",
+        "contextual",
+        "ctx_proba",
+    )
+    header, *rows = STORED.splitlines(keepends=True)
+    older = ",".join(
+        f"{name}-llama" if name in (*names, "ctx_param_proba", "ctx_cf_proba") else name
+        for name in header.split(",")
+    )
+    path.write_text("".join([older, *rows]), encoding="utf-8")
+    assert contexts.read_results(path).equals(table)
+    wide = pd.read_csv(path, dtype=str, keep_default_na=False)
+    wide = wide.rename(columns=lambda name: name.replace("-llama", "-llama-70b")).join(
+        wide[[name for name in wide if name.endswith("-llama")]]
+    )
+    wide.to_csv(path, index=False)
+    both = contexts.read_results(path)
+    assert both["model"].tolist() == ["llama-70b"] * 2 + ["llama"] * 2
+    assert both[both["model"] == "llama"].reset_index(drop=True).equals(table)
+    wide.rename(columns={"ctx_cf_proba-llama": "lost"}).to_csv(path, index=False)
+    with pytest.raises(FactsError, match=r"older.csv: these columns are missing: p3; add them"):
+        contexts.read_results(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("base_cf_proba,", "cf,", r"llama.csv: these columns are missing: p1; add them, by"),
+        ("2.5,", ",", "line 2: the perplexity p1 of .* is '', and not a number from 1 up"),
+        ("3.5,", "often,", r"line 2: the perplexity p2 of the answer 'a poet' is 'often'"),
+        ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
+    ],
+)
+def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
+    path = tmp_path / "llama.csv"
+    path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(FactsError, match=what):
+        contexts.read_results(path)

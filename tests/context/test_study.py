@@ -17,6 +17,16 @@ def test_the_thesiss_questions_and_known_contexts_are_marked(notebook):
     assert known.marked.groupby("context").size().to_dict() == dict.fromkeys(kinds, 1430)
 
 
+def test_results_of_elsewhere_stand_beside(tmp_path, notebook):
+    path = tmp_path / "flan.csv"
+    named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
+    path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
+    study = context.Study(**notebook(questions="embedded", n_objects=4, results=str(path)))
+    assert study.marked["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
+    assert study.marked["source"].iloc[-1] == "same"
+    assert len(study.questions) == 401
+
+
 def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
     study = context.Meter(**notebook(data="embedded", n_asked=540, n_facts=200))
     sizes = study.answers.groupby("model").size()

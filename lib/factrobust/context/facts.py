@@ -248,3 +248,112 @@ def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact | None:
 def differ(names: Names, others: Names) -> bool:
     """Whether neither of two answers is accepted for the other."""
     return not right(names[0], others) and not right(others[0], names)
+
+
+# The thesis's names of a result's columns.
+THESIS = {
+    "Category": "category",
+    "Base_Question": "base_id",
+    "Thing": "object",
+    "Object": "object",
+    "base_proba": "p0",
+    "base_cf_proba": "p1",
+    "ctx_param_proba": "p2",
+    "ctx_cf_proba": "p3",
+    "ctx_proba": "p4",
+}
+SCORED = {  # the answer that each perplexity is of
+    "p0": "parametric",
+    "p1": "counterfactual",
+    "p2": "parametric",
+    "p3": "counterfactual",
+    "p4": "contextual",
+}
+
+
+def read_results(path: str | Path) -> pd.DataFrame:
+    """Return results that were computed elsewhere as `schemas.ContextResults`.
+
+    `path` is a CSV with category, base_id, object, parametric, counterfactual, contextual and p0 to
+    p3, or the thesis's names for them (THESIS); of Thing and Object the filled one counts. p4, the
+    further numbers, model (else the file's name) and question_id may be left out; other columns are
+    dropped. In the thesis's older layout the model ends the columns' names ("parametric-llama"),
+    and a file may hold several. Raises FactsError with file, line and remedy for a missing column,
+    and for a perplexity below 1 of an answer that says something.
+    """
+    path = Path(path)
+    parts = [_results(table, path) for table in _by_model(tables.read_table(path))]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _by_model(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """The results of each model whose name ends columns' names, with plain names and a column
+    model; the whole table if there is none."""
+    columns = table.columns.astype(str).tolist()
+    begins = "parametric-"
+    models = [name.removeprefix(begins) for name in columns if name.startswith(begins)]
+    plain: dict[str, dict[str, str]] = {}  # by model, then by the name in the file
+    for model in models:
+        ended = {f"{name}-{model}": name for name in (*THESIS, *SCORED.values())}
+        plain[model] = {name: ended[name] for name in columns if name in ended}
+    of_a_model = {name for names in plain.values() for name in names}
+    shared = table[[name for name in columns if name not in of_a_model]]
+    parts = []
+    for model, names in plain.items():
+        numbers = table[list(names)].rename(columns=names)
+        parts.append(shared.join(numbers).assign(model=model))
+    return parts or [table]
+
+
+def _results(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The results of one table, as `read_results` gives them."""
+    # 1. Our names.
+    for name in [name for name in THESIS if name in table]:
+        if THESIS[name] in table or table[name].eq("").all():
+            table = table.drop(columns=name)
+        else:
+            table = table.rename(columns={name: THESIS[name]})
+    texts = [
+        "category",
+        "base_id",
+        "object",
+        "parametric",
+        "counterfactual",
+        "contextual",
+    ]
+    missing = [name for name in (*texts, "p0", "p1", "p2", "p3") if name not in table]
+    if missing:
+        what = f"these columns are missing: {', '.join(missing)}"
+        raise tables.FactsError(f"{path}: {what}; add them, by our name or the thesis's.")
+    # 2. Perplexities of answers that say something are numbers from 1 up.
+    for name in [name for name in SCORED if name in table]:
+        answer = SCORED[name]
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        is_low = ~(numbers >= 1 - 1e-6)  # 1 but for rounding
+        says_something = table[answer].str.contains(r"[^\W_]")
+        tables.refuse(
+            table,
+            is_low & says_something,
+            path,
+            f"the perplexity {name} of the answer {{{answer}!r}} is {{{name}!r}}, and not a number "
+            "from 1 up; compute it, or delete the row",
+        )
+    # 3. What may be left out.
+    if "model" not in table:
+        table["model"] = path.stem
+    if "question_id" not in table:
+        table["question_id"] = table["base_id"] + "/" + table["object"].map(tables.slug)
+    table = table.reindex(columns=list(schemas.ContextResults.columns)).reset_index(drop=True)
+    for name in table.columns.difference(["model", "question_id", *texts]):
+        table[name] = pd.to_numeric(table[name], errors="coerce")
+    return table
+
+
+def with_questions_of(questions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """The questions, and those that results computed elsewhere are answers to, whose truth is not
+    known."""
+    new = results[~results["question_id"].isin(questions["question_id"])]
+    new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+    no_answers: Any = pd.Series([[]] * len(new), new.index, dtype=object)
+    new = new.assign(right_answers="", answers=no_answers)
+    return pd.concat([questions, new], ignore_index=True)

@@ -41,19 +41,24 @@ class _Study(study.Study):
         self.pool = facts.facts_as_questions(named.load_named([name]).table)
         self.questions = self.pool[self.pool["question_id"].isin(drawn)]
 
-    def _mark(self, results: pd.DataFrame) -> None:
-        """Hold answers without and with a context, `marked`."""
+    def _mark(self, results: pd.DataFrame, theirs: pd.DataFrame | None = None) -> None:
+        """Hold answers without and with a context, `marked`, with `theirs`, computed elsewhere."""
         if not self.models:  # a notebook that only looks at the questions
             return
         schemas.ContextQuestions.validate(self.questions)
-        marked = metrics.mark_sources(metrics.measured(results), self.questions)
+        answered = metrics.measured(results)
+        if theirs is not None:
+            self.questions = facts.with_questions_of(self.questions, theirs)
+            answered = pd.concat([answered, theirs], ignore_index=True)
+        marked = metrics.mark_sources(answered, self.questions)
         self.marked = schemas.MarkedContext.validate(marked)
         print(f"{len(self.questions)} questions, {len(marked)} answered with a context")
 
 
 class Study(_Study):
     """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
-    (`context.facts.load_named_context`). `seed` draws objects and counterfactuals."""
+    (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`,
+    stand beside. `seed` draws objects and counterfactuals."""
 
     cluster = "base_id"
 
@@ -61,16 +66,18 @@ class Study(_Study):
         self,
         *,
         questions: str,
+        results: str = "",
         n_objects: int,
         seed: int,
         **how: Any,
     ) -> None:
-        own = {"questions": questions, "n_objects": n_objects, "seed": seed}
+        own = {"questions": questions, "results": results, "n_objects": n_objects, "seed": seed}
         super().__init__(own, **how)
         self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
-        self._mark(
-            self.concat_over_models(lambda model: probe.ask(model, self.questions, seed=seed))
+        answered = self.concat_over_models(
+            lambda model: probe.ask(model, self.questions, seed=seed)
         )
+        self._mark(answered, facts.read_results(results) if results else None)
 
 
 class KnownContexts(_Study):
