@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from factrobust.context.facts import read_results
 from factrobust.context.rules import decide, degeneracy, published_source, same_answer
 from factrobust.paths import DATA
 
@@ -31,7 +30,8 @@ def recount(folder: Path) -> pd.DataFrame:
     """Numbers of answers, a row a model, verdict of the thesis's code and verdict of our rules."""
     rows = []
     for file, model in NAMES.items():
-        texts = read_results(folder / f"{file}.csv")[["parametric", "counterfactual", "contextual"]]
+        table = pd.read_csv(folder / f"{file}.csv", dtype=str, keep_default_na=False)
+        texts = table[["parametric", "counterfactual", "contextual"]].map(str.strip)
         for one in texts.itertuples(index=False, name=None):
             ours, twice = decide(*one).source, same_answer(one[0], one[1])
             nothing = degeneracy(one[2]) or ""

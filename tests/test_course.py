@@ -259,3 +259,18 @@ def test_the_extracts_are_what_the_records_say(part, n, keys, monkeypatch):
                 atol=1e-3,
                 equal_nan=True,
             ), column
+
+
+def test_an_auc_and_its_bounds_by_hand():
+    # Pairs (right, wrong): 3 > 1, 3 > 2, 2 > 1, 2 = 2: three and a half of four.
+    found = course.auc([1, 0, 1, 0, 1], [3, 1, 2, 2, np.nan])
+    assert (found.auc, found.n_right, found.n_wrong) == (3.5 / 4, 2, 2)
+    assert np.isnan(course.auc([1, 1], [1, 2]).auc)
+    # Hanley and McNeil: A = 0.92878, Q1 = 0.86702, Q2 = 0.89448, a standard error of 0.08943, which
+    # is 1.3519 on the logit scale: 2.5681 +- 2.6497. A bootstrap says [0.85, 0.99].
+    scores = [*range(1, 345), 320, 320, 320, 320]
+    found = course.auc([0] * 344 + [1] * 4, scores)
+    assert found[:3] == pytest.approx((0.9288, 0.4796, 0.9946), abs=1e-4)
+    # Bounds of complete separation are exact: 4 of 4.
+    found = course.auc([0] * 9 + [1] * 4, range(13))
+    assert found[:3] == (1, pytest.approx(0.025**0.25), 1)

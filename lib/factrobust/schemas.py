@@ -110,8 +110,7 @@ Questions = _table(
 _OBJECT = _column("text", "what the question is about")
 ContextQuestions = _table(
     "Questions that are asked with and without a context (part 4).",
-    "question_id category base_id attribute object question prefix answers right_answers "
-    "popularity",
+    "question_id category base_id attribute object question prefix answers right_answers",
     unique=["question_id"],
     object=_OBJECT,
 )
@@ -208,7 +207,7 @@ AnswerSets = _table(
 )
 MarkedContext = _table(
     "Answers with a context, and where they come from (part 4).",
-    "source sound kind preference parametric_correct counterfactual_correct correct",
+    "source sound kind parametric_correct correct",
     ContextResults,
     source=_column(
         "any", "parametric, contextual, other, none or same: where contextual comes from"

@@ -1,4 +1,4 @@
-"""What the notebooks of the course call: `check` an exercise, read recorded `data`, `teach` a model.
+"""What the notebooks of the course call: `check` an exercise, read recorded `data`, compute an `auc`.
 
 An exercise is one file in exercises/. Its first text is the task; sections begin with `# %% NAME`:
 stub (what a student gets), check, hints, solution, use (what is done with it afterwards), and at least
@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from scipy.stats import rankdata
+
+from factrobust.intervals import TAILS, TWO_SIDED
 
 FOLDER = Path(__file__).resolve().parent
 DATA = FOLDER.parents[1] / "data" / "teaching"
@@ -132,3 +137,48 @@ def check(number: str, *answers: Any) -> bool:
 def data(name: str) -> pd.DataFrame:
     """A table of data/teaching/, whose README says what its columns mean."""
     return pd.read_csv(DATA / f"{name}.csv", keep_default_na=name != "wordings")
+
+
+class Auc(NamedTuple):
+    """An AUC with its bounds, and the numbers of right and wrong answers."""
+
+    auc: float
+    low: float
+    high: float
+    n_right: int
+    n_wrong: int
+
+
+def auc(right: ArrayLike, score: ArrayLike) -> Auc:
+    """Probability that a right answer has the higher score, [row]; ties count half.
+
+    The 95% bounds are of Hanley and McNeil (Radiology 143, 1982) on the logit scale, with the
+    larger of the two variances that the formula gives. For an AUC of 1 or 0 the bound is that of
+    min(n_right, n_wrong) successes in as many trials. Answers count as independent; NaN without one
+    of either sort.
+    """
+    score = np.asarray(score, dtype=float)
+    is_finite = np.isfinite(score)
+    score = score[is_finite]
+    y = np.asarray(right, dtype=bool)[is_finite]
+    m = int(y.sum())
+    n = int((~y).sum())
+    if not m or not n:
+        return Auc(np.nan, np.nan, np.nan, m, n)
+    wins = rankdata(score)[y].sum() - m * (m + 1) / 2
+    a = float(wins / (m * n))
+    if a in (0, 1):
+        least = TAILS[0] ** (1 / min(m, n))
+        low, high = (least, 1.0) if a == 1 else (0.0, 1 - least)
+        return Auc(a, low, high, m, n)
+    of_one = a / (2 - a) - a**2
+    of_other = 2 * a**2 / (1 + a) - a**2
+    sums = (
+        (m - 1) * of_one + (n - 1) * of_other,
+        (n - 1) * of_one + (m - 1) * of_other,
+    )
+    variance = (a * (1 - a) + max(sums)) / (m * n)
+    half = TWO_SIDED * np.sqrt(variance) / (a * (1 - a))
+    low = float(expit(logit(a) - half))
+    high = float(expit(logit(a) + half))
+    return Auc(a, low, high, m, n)

@@ -7,7 +7,7 @@ import pytest
 
 import factrobust
 from factrobust.context import grounding
-from factrobust.context.grounding import Exchanged, exchange, ground
+from factrobust.context.grounding import exchange, ground
 from factrobust.models.interface import Generation, Model
 
 ASKED = "Capital of F?"
@@ -26,80 +26,50 @@ def answers(follows: bool) -> dict[str, dict[str, float]]:
     for name in ("Coba", *OTHERS, "Mora"):
         said, left = (f" {name}", " x") if follows else (" Mora", " Coba")
         table[prompt(f"It is {name}")] = {said: 0.8, left: 0.2}
-    table |= {f" {name}": {".": 1.0} for name in ("Mora", "Coba", *OTHERS)}
-    return table
+    return table | {f" {name}": {".": 1.0} for name in ("Mora", "Coba", *OTHERS)}
 
 
 @pytest.fixture(scope="module")
-def reads(toy_model):
-    return toy_model(answers(True))
+def models(toy_model):
+    return {"reads": toy_model(answers(True)), "knows": toy_model(answers(False))}
 
 
-@pytest.fixture(scope="module")
-def knows(toy_model):
-    return toy_model(answers(False))
-
-
-def test_an_answer_that_follows_the_exchange(reads):
-    found = ground(reads, ASKED, "It is Coba.", prefix="It is")
-    assert found.memory == "Mora"
-    assert found.answer == "Coba"
-    assert found.source == "context"
-    assert (found.p0, found.p1, found.p4) == pytest.approx((1 / 0.6, 1 / 0.4, 1 / 0.8), rel=1e-5)
-    assert found.why == ""
+@pytest.mark.parametrize(
+    ("model", "context", "given", "answer", "source", "swap_source", "why", "swap_why"),
+    [
+        ("reads", "It is Coba.", None, "Coba", "context", "context", "", ""),
+        ("reads", ["It is Coba."], "Coba", "Coba", "context", "context", "", ""),
+        ("knows", "It is Coba", None, "Mora", "memory", "memory", "", grounding.NOT_STATED),
+        ("reads", "It is Mora", None, "Mora", "both", "both", grounding.AGREES, ""),
+        ("knows", "It is Mora", None, "Mora", "both", "memory", grounding.AGREES, ""),
+        ("reads", "It is Mora", "", "", "none", "none", grounding.SILENT, grounding.SILENT),
+    ],
+)
+def test_where_an_answer_comes_from(
+    models, model, context, given, answer, source, swap_source, why, swap_why
+):
+    found = ground(models[model], ASKED, context, given, prefix="It is")
+    assert found[:4] == ("Mora", answer, source, why)
     assert found.swapped == ()
-    found = ground(reads, ASKED, "It is Coba.", prefix="It is", swap=True)
-    assert found.source == "context"
-    assert found.swapped == OTHERS
+    if answer:
+        assert found.p4 == pytest.approx(1 / 0.8, rel=1e-5)
+    swapped = ground(models[model], ASKED, context, given, prefix="It is", swap=True)
+    assert swapped[:4] == ("Mora", answer, swap_source, swap_why)
+    if swap_source == "context":
+        assert swapped.swapped == OTHERS
     assert factrobust.ground is ground
-
-
-def test_an_answer_that_stays(knows):
-    found = ground(knows, ASKED, "It is Coba", prefix="It is", swap=True)
-    assert found.answer == "Mora"
-    assert found.source == "memory"
-    assert found.why == grounding.NOT_STATED
-
-
-def test_where_memory_agrees_words_cannot_tell(reads, knows):
-    for model, cause in ((reads, "both"), (knows, "memory")):
-        found = ground(model, ASKED, "It is Mora", prefix="It is")
-        assert found.source == "both"
-        assert found.why == grounding.AGREES
-        found = ground(model, ASKED, "It is Mora", prefix="It is", swap=True)
-        assert found.source == cause
-        assert found.why == ""
-
-
-def test_an_answer_that_one_has_several_contexts_and_a_batch(reads):
-    contexts = [["It is Coba."], ["It is Mora"]]
-    answer = ["Coba", ""]
-    one, two = ground(
-        reads,
-        [ASKED, ASKED],
-        contexts,
-        answer=answer,
-        prefix="It is",
-        swap=True,
-    )
-    assert one.answer == "Coba"
-    assert one.source == "context"
-    assert one.p4 == pytest.approx(1 / 0.8, rel=1e-5)
-    assert two.source == "none"
-    assert two.why == grounding.SILENT
 
 
 def test_ones_own_prompt(toy_model):
     table = {"Facts: It is Coba\nMine: F?": {" Coba": 1.0}, "Mine: F?": {" Mora": 1.0}}
     model = toy_model(table | {" Coba": {".": 1.0}, " Mora": {".": 1.0}})
     found = ground(model, "F?", "It is Coba", prompt="Facts: {contexts}\nMine: {question}")
-    assert found.memory == "Mora"
-    assert found.answer == "Coba"
+    assert found[:2] == ("Mora", "Coba")
 
 
-def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
-    monkeypatch.setattr(reads, "lacks", {"token_ids": "texts only"}, raising=False)
-    found = ground(reads, ASKED, "It is Coba", prefix="It is", swap=True)
+def test_an_endpoint_gets_a_verdict_by_texts(models, monkeypatch):
+    monkeypatch.setattr(models["reads"], "lacks", {"token_ids": "texts only"}, raising=False)
+    found = ground(models["reads"], ASKED, "It is Coba", "Coba", prefix="It is", swap=True)
     assert found.source == "context"
     assert found.p4 != found.p4  # NaN
 
@@ -108,78 +78,63 @@ def test_an_endpoint_gets_a_verdict_by_texts(reads, monkeypatch):
     ("changed", "error", "what"),
     [
         ({"model": "gemma-3-270m"}, TypeError, "load it first"),
-        ({"question": " "}, ValueError, "question 0 is empty"),
-        ({"contexts": []}, ValueError, "contexts 0 is empty"),
-        (
-            {"contexts": ["a", "b"], "question": ["x"]},
-            ValueError,
-            "contexts must be a list with one",
-        ),
-        ({"answer": ["a", "b"]}, ValueError, "answer must be a list with one"),
+        ({"question": " "}, ValueError, "question is empty"),
+        ({"contexts": []}, ValueError, "contexts is empty"),
         ({"prompt": "{question}"}, ValueError, "prompt needs"),
     ],
 )
-def test_a_wrong_argument_gives_one_sentence(reads, changed, error, what):
-    given = {
-        "model": reads,
-        "question": ASKED,
-        "contexts": "It is Coba",
-        "prefix": "It is",
-    }
+def test_a_wrong_argument_gives_one_sentence(models, changed, error, what):
+    given = {"model": models["reads"], "question": ASKED, "contexts": "It is Coba"}
     with pytest.raises(error, match=what):
         ground(**given | changed)
 
 
 @pytest.mark.parametrize(
-    ("context", "answer", "found"),
+    ("context", "answer", "text", "name"),
     [
-        ("He came to Lima, and Lima grew", "Lima, in Peru", ("He came to X, and X grew", ["Lima"])),
-        ("The limaçon of Lima", "lima", ("The limaçon of X", ["lima"])),
-        ("The capital is Quito", "Lima", ("The capital is Quito", None)),
+        ("He came to Lima, and Lima grew", "Lima, in Peru", "He came to X, and X grew", "Lima"),
+        ("The limaçon of Lima", "lima", "The limaçon of X", "lima"),
+        ("The capital is Quito", "Lima", "The capital is Quito", None),
         # In whatever letters and marks it stands there.
-        ("Sa\u0303o Tome\u0301.", "São Tomé", ("X.", ["São Tomé"])),
-        ("N’Djamena", "N'Djamena", ("X", ["N'Djamena"])),
-        ("Lima's sea", "Lima", ("X's sea", ["Lima"])),
-        ("1,457 of 11,457", "1457", ("X of 11,457", ["1457"])),
-        ("Of 1 in 1457", "1,457", ("Of 1 in X", ["1,457"])),
-        ("1 of 2", "1,457", ("1 of 2", None)),
-        ("It is C.", "C++", ("It is C.", None)),
-        ("-5 and 5", "5", ("-5 and X", ["5"])),
+        ("Sa\u0303o Tome\u0301.", "São Tomé", "X.", "São Tomé"),
+        ("N’Djamena", "N'Djamena", "X", "N'Djamena"),
+        ("Lima's sea", "Lima", "X's sea", "Lima"),
+        ("1,457 of 11,457", "1457", "X of 11,457", "1457"),
+        ("Of 1 in 1457", "1,457", "Of 1 in X", "1,457"),
+        ("1 of 2", "1,457", "1 of 2", None),
+        ("It is C.", "C++", "It is C.", None),
+        ("-5 and 5", "5", "-5 and X", "5"),
+        ("He may go in May", "May", "He may go in X", "May"),  # a small word is no month
     ],
 )
-def test_what_is_exchanged(context, answer, found):
-    text, names = found
-    got = exchange(context, answer, ("X", "Y"))
-    expected = Exchanged((text, text.replace("X", "Y")), (names, ["X"], ["Y"]) if names else ())
-    assert got == expected
+def test_what_is_exchanged(monkeypatch, context, answer, text, name):
+    monkeypatch.setattr(grounding, "_alike", lambda text, context: ["X", "Y"])
+    found = exchange(context, answer)
+    assert found.texts == (text, text.replace("X", "Y"))
+    assert found.names == (([name], ["X"], ["Y"]) if name else ())
 
 
 @pytest.mark.parametrize(
     ("answer", "one", "two"),
     [
         ("1969", "1938", "1907"),  # years 31 and 62 before
-        ("82", "25", "47"),  # as many digits, each by 3 and 5 on from 1 to 9
+        ("82", "25", "47"),  # as many digits: 8 + 2 and 8 + 4, modulo 9, and so on
         ("June 14, 1928", "September 23, 1897", "December 4, 1866"),  # months, days and years
         ("May", "August", "November"),
         ("1,457", "4,781", "6,913"),
+        ("Foo Barson", "Klurmic Jufint", "Zugis Juramar"),  # a name of no relation
     ],
 )
-def test_numbers_and_months_are_exchanged_for_their_kind(answer, one, two):
+def test_an_answer_is_exchanged_for_others_of_its_kind(answer, one, two):
     assert exchange(f"It was {answer}", answer).names == ([answer], [one], [two])
-
-
-def test_a_small_word_is_no_month():
-    found = exchange("He may have gone in May", "May")
-    assert found.texts == ("He may have gone in August", "He may have gone in November")
-    assert exchange("He may have gone", "May").names == ()
 
 
 def test_names_are_exchanged_for_others_of_their_relation():
     _, [one], [two] = exchange("The capital of Kenya is Lima", "Lima").names
-    capitals = set(grounding.facts.facts_as_questions(grounding.load_facts())["answers"].str[0])
-    assert {one, two} <= capitals - {"Lima"}
-    names = exchange("Foo Barson founded it", "Foo Barson").names
-    assert names == (["Foo Barson"], ["Klurmic Jufint"], ["Zugis Juramar"])
+    facts = grounding.load_facts()
+    capitals = set(facts.loc[facts["relation"] == "capital", "object"])
+    assert len({one, two, "Lima"}) == 3
+    assert {one, two} <= capitals
 
 
 class Copies(Model):
@@ -191,11 +146,11 @@ class Copies(Model):
         super().__init__(name="copies", fingerprint="copies", **about)
 
     def answer(self, job):
-        told = [re.search(r"It is (.*?)\]", r["prompt"]) for r in job.requests]
-        texts = [unicodedata.normalize("NFC", t[1]) if t else "Lisbon" for t in told]
-        texts = [t.replace("’", "'").replace(",", "") for t in texts]
-        pairs = zip(job.requests, texts, strict=True)
-        yield [*range(len(texts))], [Generation(r["prompt"], f" {t}", [], []) for r, t in pairs]
+        for i, request in enumerate(job.requests):
+            told = re.search(r"It is (.*?)\]", request["prompt"])
+            text = unicodedata.normalize("NFC", told[1]) if told else "Lisbon"
+            text = text.replace("’", "'").replace(",", "")
+            yield [i], [Generation(request["prompt"], f" {text}", [], [])]
 
 
 @pytest.mark.parametrize(
@@ -203,10 +158,9 @@ class Copies(Model):
     ["São Tomé", "Sa\u0303o Tome\u0301", "N’Djamena", "N'Djamena", "1,457", "1457", "Łódź", "東京"],
 )
 def test_an_exchange_in_other_letters_than_the_answers(name):
-    found = ground(Copies(), ASKED, f"It is {name}.", swap=True)
-    assert found.source == "context"
-    assert found.why == ""
-    assert ground(Copies(), ASKED, f"It is {name}.").source == "context"
+    for swap in (True, False):
+        found = ground(Copies(), ASKED, f"It is {name}.", swap=swap)
+        assert (found.source, found.why) == ("context", "")
 
 
 @pytest.mark.parametrize(
@@ -223,12 +177,10 @@ def test_an_answer_that_begins_late(toy_model, before, text):
     rows = {
         prompt(): {before: 1.0},
         before: {text: 1.0},
-        text: {" Mora": 1.0},
-        " Mora": {".": 1.0},
+        text: {".": 1.0} if text == " Mora" else {" Mora": 1.0},
+        prompt("It is Coba"): {" Coba": 1.0},
+        " Coba": {".": 1.0},
     }
-    rows |= {prompt("It is Coba"): {" Coba": 1.0}, " Coba": {".": 1.0}}
-    model = toy_model(rows if text != " Mora" else {**rows, text: {".": 1.0}})
+    model = toy_model({" Mora": {".": 1.0}} | rows)
     found = ground(model, ASKED, "It is Coba", prefix="It is")
-    assert found.memory == "Mora"
-    assert found.answer == "Coba"
-    assert found.source == "context"
+    assert found[:3] == ("Mora", "Coba", "context")

@@ -3,44 +3,32 @@
 from factrobust import context
 from factrobust.context import meter
 
-# As in 5.4, whose answers are recorded.
-FALSE_OR_NOT = {
-    "models": ["world-s"],
-    "data": "world",
-    "contexts": ["false", "irrelevant"],
-    "n_facts": 1430,
-}
 
-
-def test_context_marks_the_thesis_questions_and_known_contexts_the_facts(tmp_path, notebook):
+def test_the_thesiss_questions_and_known_contexts_are_marked(notebook):
     study = context.Study(**notebook(questions="embedded", n_objects=4))
-    assert study.counts["questions"].tolist() == [400, 400]
-    assert len(study.marked) == len(study.results)
+    assert len(study.questions) == 400
+    assert study.marked["model"].unique().tolist() == ["gemma-3-270m", "smollm2-135m-instruct"]
+    assert study.marked["question_id"].isin(study.questions["question_id"]).all()
+    # As in 5.4, whose answers are recorded.
+    kinds = ["false", "irrelevant"]
+    known = context.KnownContexts(
+        **notebook(models=["world-s"], data="world", contexts=kinds, n_facts=1430)
+    )
+    assert known.marked.groupby("context").size().to_dict() == dict.fromkeys(kinds, 1430)
+
+
+def test_results_of_elsewhere_stand_beside(tmp_path, notebook):
     path = tmp_path / "flan.csv"
     named = "category,base_id,object,parametric,counterfactual,contextual,p0,p1,p2,p3"
     path.write_text(f"{named}\nc,Who?,x,(D,[D,[D,1.5,2,2,1\n", encoding="utf-8")
-    beside = context.Study(
-        **notebook(
-            questions="embedded",
-            n_objects=4,
-            results=str(path),
-        )
-    )
-    assert beside.results["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
-    assert beside.marked["source"].iloc[-1] == "same"
-    assert beside.counts.equals(study.counts)
-    known = context.KnownContexts(**notebook(**FALSE_OR_NOT))
-    assert known.marked.groupby(["model", "context"]).size().tolist() == [1430] * 2
+    study = context.Study(**notebook(questions="embedded", n_objects=4, results=str(path)))
+    assert study.marked["model"].tolist()[-2:] == ["smollm2-135m-instruct", "flan"]
+    assert study.marked["source"].iloc[-1] == "same"
+    assert len(study.questions) == 401
 
 
 def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
-    study = context.Meter(
-        **notebook(
-            data="embedded",
-            n_asked=540,
-            n_facts=200,
-        )
-    )
+    study = context.Meter(**notebook(data="embedded", n_asked=540, n_facts=200))
     sizes = study.answers.groupby("model").size()
     known = study.memory.groupby("model")["right"].sum()
     assert sizes.to_dict() == (known.clip(upper=200) * 16).to_dict()
@@ -52,13 +40,7 @@ def test_known_facts_are_asked_behind_sixteen_sentences(notebook):
 
 
 def test_facts_known_or_not_are_asked_behind_a_false_sentence(notebook):
-    few = notebook(
-        models=["world-s"],
-        data="world",
-        n_asked=480,
-        n_facts=1,
-    )
-    study = context.Meter(**few)
+    study = context.Meter(**notebook(models=["world-s"], data="world", n_asked=480, n_facts=1))
     assert study.grounded["words"].tolist() == ["question"] * 480
     assert study.grounded["known"].sum() == study.memory["right"].sum()
     parts = meter.split(study.answers)

@@ -2,14 +2,13 @@
 
 The answers for the other objects of a base question have the same form, so one of them can stand in
 the context of a question as a counterfactual (the thesis, section 3.1). Facts, whose truth is
-known, are questions of the same form (`facts_as_questions`), and their contexts are made here:
-single sentences, and passages as people have them (`passages`), with their answers exchanged.
+known, are questions of the same form (`facts_as_questions`), with contexts of one sentence
+(`known_contexts`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
@@ -17,8 +16,8 @@ import pandera.pandas as pa
 from factrobust import draws, schemas, tables
 from factrobust.context.rules import right
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.named import WORLDS
-from factrobust.paths import DATA, ROOT, noted
+from factrobust.datasets.named import EMBEDDED, WORLDS
+from factrobust.paths import DATA, ROOT
 
 TRAITS = DATA / "context" / "base_question_traits.csv"
 # For the provenance of results.
@@ -27,28 +26,10 @@ FILES = (
     DATA / "context" / "objects.csv",
     TRAITS,
 )
-BASE_FILES = {
-    "embedded": FILES[0],
-    "thesis": DATA / "published" / "4-context-wordings.csv",
-}
 COLUMNS = tuple(schemas.ContextQuestions.columns)
 CONTEXTS = ("true", "irrelevant", "false")
-N_RIVALS = 8
-PASSAGES = ("true", "false", "negated", "missing")
-LENGTHS = (3, 10)  # sentences of a passage
-SENTENCES = DATA / "context" / "sentences.csv"
-DENIED = "It is not true that "
 Fact = dict[Any, Any]  # a row of `facts_as_questions`
 Names = list[str]  # accepted spellings of an answer, the one that is written first
-
-
-class Sentence(NamedTuple):
-    """A sentence of a passage with {} for its answer, the answer's names, and the fact it is
-    about."""
-
-    text: str
-    names: Names
-    fact: Fact
 
 
 _HAS_SLOT = pa.Check.str_contains(
@@ -63,6 +44,7 @@ _NO_OTHER_BRACES = pa.Check.str_matches(
     r"([^{}]|\{object\})*$",
     error="has braces other than those of {object}; remove them",
 )
+_LINE = r"^(?P<question>[^?]*\??)\s*(?P<prefix>.*)$"  # of the thesis's file
 _BEGINS = tables.filled("write the beginning of a sentence that the answer completes")
 BASE_SCHEMA = tables.csv_schema(
     ("category", "question", "prefix"),
@@ -77,7 +59,6 @@ OBJECTS_SCHEMA = tables.csv_schema(
     ("object", "category"),
     object=tables.filled("write its name, or delete the line"),
     category=tables.filled("name its category"),
-    popularity=fact_tables.SCHEMA.columns["popularity"].checks,
 )
 
 
@@ -90,10 +71,10 @@ def load_context_questions(
 ) -> pd.DataFrame:
     """Every base question about every object of its category: `schemas.ContextQuestions`.
 
-    `base_path` is a file for `read_base_questions`, `objects_path` a CSV with object, category and
-    perhaps popularity; by default the embedded 100 base questions and 411 objects. answers are
-    empty, because the truth is not known. `limit` keeps a seeded sample of so many objects (2 or
-    more) of each base question.
+    `base_path` is a file for `read_base_questions`, `objects_path` a CSV with object and category;
+    by default the embedded 100 base questions and 411 objects. answers are empty, because the truth
+    is not known. `limit` keeps a seeded sample of so many objects (2 or more) of each base
+    question.
 
     Raises FactsError with file, line and remedy for a base question without a slot or a question
     mark, or a category of fewer than two objects; ValueError for a bad limit.
@@ -114,7 +95,6 @@ def load_context_questions(
         "the category {category!r} has {n} objects in {file}, and a counterfactual is the answer "
         "for another one; add some, or delete its base questions",
     )
-    objects["popularity"] = pd.to_numeric(objects["popularity"]).astype(float)
     table = base.merge(objects, on="category")
     table["question_id"] = table["base_id"] + "/" + table["name"]
     for column in ("question", "prefix"):
@@ -132,20 +112,20 @@ def load_named_context(
     limit: int | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Questions by name: "embedded", "thesis" (nine base questions in its own words), one of the
-    invented world's sets (`datasets.world`: relations as base questions), or "thesis:FOLDER" with
-    base_questions.txt and objects.csv. ValueError for another name."""
+    """Questions by name: "embedded", one of the invented world's sets (`datasets.world`: relations
+    as base questions), or "thesis:FOLDER" with base_questions.txt and objects.csv. ValueError for
+    another name."""
     if name in WORLDS:
         from factrobust.datasets.world import loaded
 
         questions = facts_as_questions(loaded(name).table)
         ranks = draws.ranks(questions["question_id"], questions["base_id"], seed)
         return questions[ranks < (limit or len(questions))].reset_index(drop=True)
-    if name in BASE_FILES:
-        return load_context_questions(BASE_FILES[name], limit=limit, seed=seed)
+    if name == EMBEDDED:
+        return load_context_questions(limit=limit, seed=seed)
     folder = name.removeprefix("thesis:")
     if folder in ("", name):
-        known = ", ".join(map(repr, (*BASE_FILES, *WORLDS)))
+        known = ", ".join(map(repr, (EMBEDDED, *WORLDS)))
         raise ValueError(f"questions is {name!r}; write {known} or 'thesis:FOLDER'")
     place = ROOT / Path(folder).expanduser()  # as other paths of profiles: not the kernel's folder
     return load_context_questions(
@@ -181,9 +161,8 @@ def _thesis_lines(path: Path) -> pd.DataFrame:
     category = lines.str.extract(r"\{([^{}]*)\}", expand=False).fillna("")
     pairs = zip(lines, category, strict=True)
     slotted = [line.replace(f"{{{name}}}", "{object}") for line, name in pairs]
-    parts = pd.Series(slotted, index=lines.index, dtype=str).str.extract(r"^([^?]*\??)(.*)$")
-    base = parts.set_axis(["question", "prefix"], axis="columns").assign(category=category)
-    base["prefix"] = base["prefix"].str.strip()
+    base = pd.Series(slotted, index=lines.index, dtype=str).str.extract(_LINE)
+    base["category"] = category
     tables.check_table(base, BASE_SCHEMA, path)
     return base
 
@@ -229,13 +208,15 @@ def known_contexts(
     subject or about the one asked for: so a model that reads whom a context is about is told from
     one that repeats it. The other fact is drawn from the `pool` (of `facts_as_questions`),
     uniformly among those with the same base_id of which neither accepts the other's answer, by the
-    seed and these facts alone.
+    seed and these facts alone. Questions without such a fact are left out.
     """
-    facts = _by(pool, "base_id")
+    alike = grouped(pool, "base_id")
     rows = []
     for question in questions.to_dict("records"):
+        other = another(question, alike.get(question["base_id"], []), seed)
+        if other is None:
+            continue
         truth = question["answers"][0]
-        other = another(question, facts.get(question["base_id"], []), seed)
         stated = other["answers"][0]
         contents = {
             "true": (question["prefix"], truth),
@@ -248,235 +229,25 @@ def known_contexts(
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
-def _by(pool: pd.DataFrame, column: str) -> dict[Any, list[Fact]]:
+def grouped(pool: pd.DataFrame, column: str) -> dict[Any, list[Fact]]:
     """The facts of each value of a column."""
-    parts = pool.groupby(column, sort=False)
-    return {key: part.to_dict("records") for key, part in parts}
+    found: dict[Any, list[Fact]] = {}
+    for fact in pool.to_dict("records"):
+        found.setdefault(fact[column], []).append(fact)
+    return found
 
 
-def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact:
+def another(question: Fact, alike: Sequence[Fact], seed: int) -> Fact | None:
     """Of the facts alike the first by lot of which neither accepts the other's answer."""
     names = tuple(fact["question_id"] for fact in alike)
     lots = draws.by_lot(f"{seed}\n{question['question_id']}\n", names)
     others = (alike[place] for place in lots)
-    return next(fact for fact in others if _differ(fact["answers"], question["answers"]))
+    return next((fact for fact in others if differ(fact["answers"], question["answers"])), None)
 
 
-def rivals(questions: pd.DataFrame, pool: pd.DataFrame) -> list[list[str]]:
-    """For each question N_RIVALS different wrong answers (or fewer), as in `known_contexts`: to the
-    facts with the same base_id whose subject is nearest in popularity, nearest first."""
-    parts = dict(iter(pool.sort_values("question_id").groupby("base_id")))
-    found = []
-    for question in questions.to_dict("records"):
-        alike = parts[question["base_id"]]
-        distance = (alike["popularity"] - question["popularity"]).abs()
-        nearest = distance.sort_values(kind="stable").index
-        wrong: dict[str, None] = {}
-        for names in alike.loc[nearest, "answers"]:
-            if _differ(names, question["answers"]):
-                wrong[names[0]] = None
-        found.append(list(wrong)[:N_RIVALS])
-    return found
-
-
-def passages(
-    questions: pd.DataFrame,
-    pool: pd.DataFrame,
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The passages of each question, a row each of PASSAGES.
-
-    "true" and "false" state the answer that is right, or that of another fact of the relation;
-    "negated" denies such an answer and "missing" says nothing of it; around it stand one or two
-    sentences about other subjects (distractors), what else is known of the subject, and sentences
-    of its domain. Half of the sentences are in other words than the question
-    (data/context/sentences.csv). A *slot* is where an answer to the question's relation stands.
-
-    Columns: question_id, context (its kind), sentence (the passage), swap_1, swap_2 (the same, the
-    slots' answers exchanged), placebo (the same, an answer exchanged that is in no slot; "" if
-    there is none), stated (the passage's own answer, or ""), slots (for each its names in the three
-    texts). Passages without a slot are left out.
-    """
-    relations = _by(pool, "base_id")
-    subjects = _by(pool, "object")
-    domains = _by(pool, "category")
-    noted(SENTENCES)
-    rows = []
-    for question in questions.to_dict("records"):
-        alike = relations[question["base_id"]]
-        subject = subjects[question["object"]]
-        domain = domains[question["category"]]
-        for kind in PASSAGES:
-            key = f"{seed}\n{question['question_id']}\n{kind}"
-            passage = _made(question, kind, alike, subject, domain, key)
-            row = _swapped(question, kind, passage, alike, key)
-            row["placebo"] = _elsewhere(question, passage, relations, key)
-            if row["slots"]:
-                rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _made(
-    question: Fact,
-    kind: str,
-    alike: list[Fact],
-    subject: list[Fact],
-    domain: list[Fact],
-    key: str,
-) -> list[Sentence]:
-    """A passage of a kind about a question."""
-    n = _length(key)
-    others = []
-    for fact in _drawn(alike, key):
-        if fact["object"] != question["object"] and _differ(fact["answers"], question["answers"]):
-            others.append(fact)
-    # 1. The question's own sentence.
-    passage = []
-    if kind != "missing":
-        names = question["answers"] if kind == "true" else others[0]["answers"]
-        passage.append(_sentence(question, names, key, kind == "negated"))
-    # 2. One or two distractors.
-    n_distractors = 1 + draws.hash48(key) % 2
-    for fact in others[1 : 1 + n_distractors]:
-        passage.append(_sentence(fact, fact["answers"], key))
-    # 3. Two more facts about the subject, then facts of the domain, none that the passage tells.
-    about = [fact for fact in _drawn(subject, key) if fact["base_id"] != question["base_id"]]
-    rest = [fact for fact in _drawn(domain, key) if fact["base_id"] != question["base_id"]]
-    for fact in [*about[:2], *rest]:
-        if len(passage) >= n:
-            break
-        if not right(join(passage), fact["answers"]):
-            passage.append(_sentence(fact, fact["answers"], key))
-    return sorted(
-        passage,
-        key=lambda sentence: draws.hash48(key, "place", sentence.text),
-    )
-
-
-def _length(key: str) -> int:
-    """A number of sentences from 3 to 10, more often a small one."""
-    least, most = LENGTHS
-    return least + min(draws.hash48(key, i) % (most - least + 1) for i in range(2))
-
-
-def join(passage: Iterable[Sentence]) -> str:
-    """The passage's text, without the last full stop."""
-    texts = []
-    for sentence in passage:
-        text = sentence.text.replace("{}", sentence.names[0])
-        if text.startswith("the "):
-            text = "T" + text[1:]
-        texts.append(text)
-    return ". ".join(texts)
-
-
-def _sentence(fact: Fact, names: Names, key: str, denied: bool = False) -> Sentence:
-    """A fact's sentence with these names as its answer: the prefix, or for half of the facts other
-    words."""
-    text = f"{fact['prefix']} {{}}"
-    if denied:
-        if text.startswith("The "):
-            text = "t" + text[1:]
-        text = DENIED + text
-    elif draws.hash48(key, fact["question_id"], "words") % 2:
-        text = paraphrases().get(fact["base_id"], text)
-        text = text.replace("{subject}", fact["object"]).replace("{object}", "{}")
-    return Sentence(text, names, fact)
-
-
-@lru_cache
-def paraphrases() -> dict[str, str]:
-    """A statement of each relation in other words than its question, with {subject} and
-    {object}."""
-    table = tables.read_csv(SENTENCES)
-    return dict(zip(table["relation"], table["sentence"], strict=True))
-
-
-def _swapped(
-    question: Fact,
-    kind: str,
-    passage: list[Sentence],
-    alike: list[Fact],
-    key: str,
-) -> dict[str, Any]:
-    """A row of `passages`: each slot's answer is exchanged for one that is neither its own nor
-    right, and if there are enough no other slot's."""
-    slots = [i for i, sentence in enumerate(passage) if _is_slot(sentence, question)]
-    candidates = [fact["answers"] for fact in _drawn(alike, f"{key}\nswap")]
-    # 1. The passage and the two exchanges: its sentences, and the names in the slots.
-    passages = [passage]
-    levels = [[passage[i].names for i in slots]]
-    for _ in range(2):
-        changed = list(passage)
-        taken: list[Names] = []
-        for place, i in enumerate(slots):
-            kept = [question["answers"], *(level[place] for level in levels)]
-            free = [names for names in candidates if _differ_from_all(names, kept)]
-            unused = (names for names in free if _differ_from_all(names, taken))
-            names = next(unused, free[0])
-            changed[i] = passage[i]._replace(names=names)
-            taken.append(names)
-        passages.append(changed)
-        levels.append(taken)
-    # 2. What the passage says of the question.
-    stated = ""
-    for said in passage:
-        is_about = said.fact["question_id"] == question["question_id"]
-        if is_about and not said.text.startswith(DENIED):
-            stated = said.names[0]
-            break
-    sentence, swap_1, swap_2 = map(join, passages)
-    return {
-        "question_id": question["question_id"],
-        "context": kind,
-        "stated": stated,
-        "slots": list(zip(*levels, strict=True)),
-        "sentence": sentence,
-        "swap_1": swap_1,
-        "swap_2": swap_2,
-    }
-
-
-def _is_slot(sentence: Sentence, question: Fact) -> bool:
-    """Whether a sentence holds an answer to a question's relation."""
-    is_alike = sentence.fact["base_id"] == question["base_id"]
-    return is_alike or right(sentence.names[0], question["answers"])
-
-
-def _elsewhere(
-    question: Fact,
-    passage: list[Sentence],
-    facts: Mapping[Any, list[Fact]],
-    key: str,
-) -> str:
-    """The passage, the answer of one sentence that is no slot exchanged; "" if it has none such."""
-    free = [i for i, sentence in enumerate(passage) if not _is_slot(sentence, question)]
-    if not free:
-        return ""
-    place = min(free, key=lambda i: draws.hash48(key, "placebo", passage[i].text))
-    sentence = passage[place]
-    kept = [sentence.names, question["answers"]]
-    alike = _drawn(facts[sentence.fact["base_id"]], f"{key}\nplacebo")
-    candidates = (fact["answers"] for fact in alike)
-    changed = list(passage)
-    changed[place] = sentence._replace(
-        names=next(names for names in candidates if _differ_from_all(names, kept))
-    )
-    return join(changed)
-
-
-def _differ(names: Names, others: Names) -> bool:
+def differ(names: Names, others: Names) -> bool:
     """Whether neither of two answers is accepted for the other."""
     return not right(names[0], others) and not right(others[0], names)
-
-
-def _differ_from_all(names: Names, others: Iterable[Names]) -> bool:
-    return all(_differ(names, other) for other in others)
-
-
-def _drawn(facts: Sequence[Fact], key: str) -> list[Fact]:
-    return sorted(facts, key=lambda fact: draws.hash48(key, fact["question_id"]))
 
 
 # The thesis's names of a result's columns.
@@ -578,17 +349,11 @@ def _results(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     return table
 
 
-def describe(questions: pd.DataFrame) -> pd.DataFrame:
-    """Table 7, a row a category and "total": base_questions, objects, questions, an example (table
-    1)."""
-    groups = questions.groupby("category", sort=False)
-    table = pd.DataFrame(
-        {
-            "base_questions": groups["base_id"].nunique(),
-            "objects": groups["object"].nunique(),
-            "questions": groups.size(),
-        }
-    )
-    example = groups["question"].first() + " " + groups["prefix"].first() + " ..."
-    table.loc["total"] = table.sum()
-    return table.assign(example=example.reindex(table.index, fill_value=""))
+def with_questions_of(questions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """The questions, and those that results computed elsewhere are answers to, whose truth is not
+    known."""
+    new = results[~results["question_id"].isin(questions["question_id"])]
+    new = new[["question_id", "base_id"]].drop_duplicates("question_id")
+    no_answers: Any = pd.Series([[]] * len(new), new.index, dtype=object)
+    new = new.assign(right_answers="", answers=no_answers)
+    return pd.concat([questions, new], ignore_index=True)

@@ -14,6 +14,7 @@ sentences, and a filler: as many words about the subject, and no answer.
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -27,6 +28,7 @@ WORDS = ("question", "other")
 PLACES = ("last", "first")
 ABOUT = ("subject", "neighbour", "nonsense")
 MODES = ("asserted", "denied", "true", "filler")
+DENIED = "It is not true that "
 FACTORS = ["words", "place", "mode", "about"]
 MARKED = re.compile(r"<([^|>]*)\|([^|>]*)>")  # <capital|blorp>: a word of meaning, and its nonsense
 FILLER = {  # by the number of words after the subject
@@ -42,6 +44,22 @@ FILLER = {  # by the number of words after the subject
     10: "is mentioned here and then again in this short text",
     11: "is mentioned here and then once again in this short text",
     12: "is mentioned here and then once again in this rather short text",
+}
+# What may be changed of a false sentence: the answers compared, and those where it is.
+CHANGES = {
+    "in other words": ("mode == 'asserted' and about == 'subject'", "words == 'other'"),
+    "the answer first": ("mode == 'asserted' and about == 'subject'", "place == 'first'"),
+    "denied": (
+        "mode in ['asserted', 'denied'] and about == 'subject' and words == 'question'",
+        "mode == 'denied'",
+    ),
+    "denied, against other words": (
+        "about == 'subject' and (mode == 'denied' and words == 'question'"
+        " or mode == 'asserted' and words == 'other')",
+        "mode == 'denied'",
+    ),
+    "about a neighbour": ("mode == 'asserted' and about != 'nonsense'", "about == 'neighbour'"),
+    "nonsense": ("mode == 'asserted' and about != 'neighbour'", "about == 'nonsense'"),
 }
 Templates = Mapping[tuple[str, str, str], str]  # by relation, words and place
 
@@ -66,7 +84,7 @@ def written(
     if denied and not text.startswith("{"):  # a name keeps its capital
         text = text[:1].lower() + text[1:]
     text = text.replace("{subject}", subject).replace("{object}", answer)
-    return facts.DENIED + text if denied else text[:1].upper() + text[1:]
+    return DENIED + text if denied else text[:1].upper() + text[1:]
 
 
 def filler(sentence: str, subject: str) -> str:
@@ -89,16 +107,23 @@ def contexts(
     Each question has both WORDS. A lot draws the place of the answer in each of them, among those
     that its relation has `templates` for, so that all other factors are compared at one place. The
     false answer is that of another fact of the relation in the `pool`, the first by lot of which
-    neither accepts the other's answer. Questions whose relation has no sentence are left out.
-    ValueError if all are.
+    neither accepts the other's answer. Questions whose relation has no sentence, or
+    no other answer, are left out. ValueError if all are.
     """
-    alike = {key: part.to_dict("records") for key, part in pool.groupby("base_id", sort=False)}
+    relations = {relation for relation, *_ in templates}
+    asked = questions[questions["base_id"].isin(relations)]
+    if len(questions) and asked.empty:
+        raise ValueError(
+            f"none of these relations has a sentence in {SENTENCES}; write some there for "
+            f"{questions['base_id'].iloc[0]!r}, in the question's words and in others"
+        )
+    alike = facts.grouped(pool, "base_id")
     rows = []
-    for question in questions.to_dict("records"):
+    for question in asked.to_dict("records"):
         relation = question["base_id"]
-        if (relation, "question", "last") not in templates:
-            continue
         other = facts.another(question, alike[relation], seed)
+        if other is None:
+            continue
         for words in WORDS:
             places = [place for place in PLACES if (relation, words, place) in templates]
             lot = draws.hash48(seed, question["question_id"], words, "place")
@@ -106,11 +131,6 @@ def contexts(
             cell = (question["question_id"], words, place)
             for row in _sentences(templates[relation, words, place], question, other):
                 rows.append((*cell, *row))
-    if not rows and len(questions):
-        raise ValueError(
-            f"none of these relations has a sentence in {SENTENCES}; write some there for "
-            f"{questions['base_id'].iloc[0]!r}, in the question's words and in others"
-        )
     columns = ["question_id", *FACTORS, "sentence", "stated", "names"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -162,30 +182,14 @@ def split(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def contrasts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `marked` rows that one change of a false sentence is told by, a row an answer and
-    `change`, with `on` (1: changed, 0: not). Of an assertion about the subject: in other words; the
-    answer first; denied, of the question's words alone; that denial against an assertion in other
-    words; about a neighbour; nonsense."""
-    is_subject = rows["about"] == "subject"
-    is_asserted = rows["mode"] == "asserted"
-    is_denied = rows["mode"] == "denied"
-    in_its_words = rows["words"] == "question"
-    asserted = rows[is_asserted]
-    plain = rows[is_subject & is_asserted]
-    by_mode = rows[is_subject & in_its_words & (is_asserted | is_denied)]
-    denied = is_subject & in_its_words & is_denied
-    in_others = is_subject & is_asserted & (rows["words"] == "other")
-    against = rows[denied | in_others]
-    parts = {
-        "in other words": plain.assign(on=plain["words"] == "other"),
-        "the answer first": plain.assign(on=plain["place"] == "first"),
-        "denied": by_mode.assign(on=by_mode["mode"] == "denied"),
-        "denied, against other words": against.assign(on=against["mode"] == "denied"),
-    }
-    for about, change in (("neighbour", "about a neighbour"), ("nonsense", "nonsense")):
-        pair = asserted[asserted["about"].isin(["subject", about])]
-        parts[change] = pair.assign(on=pair["about"] == about)
-    return tables.stacked(parts, "change").astype({"on": float})
+    """The `marked` rows that one of CHANGES is told by, a row an answer and `change`, with `on` (1:
+    changed, 0: not)."""
+    parts = {}
+    for change, (compared, changed) in CHANGES.items():
+        part = rows.query(compared)
+        on: Any = part.eval(changed)
+        parts[change] = part.assign(on=on.astype(float))
+    return tables.stacked(parts, "change")
 
 
 def difference(weights: Array, values: Array, on: Array) -> Array:

@@ -35,6 +35,7 @@ CAUSES = {  # from left to right in a bar: a cause has the colour of the source 
 }
 
 
+BOX = {"25%": "q1", "50%": "med", "75%": "q3", "5%": "whislo", "95%": "whishi"}
 TICKS = (1, 1.5, 2, 3, 5, 10)  # of perplexities
 # The boxes of figure 3, and the arrows between them.
 PLACES = {
@@ -75,25 +76,20 @@ def source_shares(table: pd.DataFrame) -> Figure:
         height=0.95 + 0.24 * len(rows),
         labels=("share of answers", "model"),
     )
-    y = part["model"].map(rows.index)
-    of_memory = part["source"] == "parametric"
-    of_context = part["source"] == "contextual"
-    memory = part[of_memory]
-    context = part[of_context]
-    axis.hlines(
-        y[of_memory] - 0.28,
-        memory["low"],
-        memory["high"],
-        color="black",
-        lw=0.9,
-    )
-    axis.hlines(
-        y[of_context] + 0.28,
-        1 - context["high"],
-        1 - context["low"],
-        color="black",
-        lw=0.9,
-    )
+    ends = {
+        "parametric": (-0.28, part["low"], part["high"]),
+        "contextual": (0.28, 1 - part["high"], 1 - part["low"]),
+    }
+    for source, (shift, low, high) in ends.items():
+        chosen = part["source"] == source
+        y = part["model"].map(rows.index) + shift
+        axis.hlines(
+            y[chosen],
+            low[chosen],
+            high[chosen],
+            color="black",
+            lw=0.9,
+        )
     return fig
 
 
@@ -149,25 +145,14 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
         width=DOUBLE,
         height=height,
     )
-    ends = {
-        "q1": "25%",
-        "med": "50%",
-        "q3": "75%",
-        "whislo": "5%",
-        "whishi": "95%",
-    }
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
-        stats = []
-        for row in part.to_dict("records"):
-            box = {name: row[end] for name, end in ends.items()}
-            stats.append({**box, "fliers": []})
-        places = part[column].map(rows.index)
         axis.bxp(
-            stats,
-            positions=places.tolist(),
+            part.rename(columns=BOX).to_dict("records"),
+            positions=part[column].map(rows.index).tolist(),
             orientation="horizontal",
             widths=0.6,
+            showfliers=False,
         )
         axis.set_xscale("log")
         axis.set_xticks(TICKS, map(str, TICKS))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from factrobust.draws import hash64
+from factrobust.draws import by_lot
 from factrobust.endings import STOP, ending, unsure
 from factrobust.endings import ask as ask_on
 from factrobust.models.interface import Generation, Model
@@ -66,8 +66,7 @@ def greedy(
     token ids. To `go_on` a model is asked again where its answer has not begun (`endings.ask`).
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
-    logprobs of the fewest tokens that cover it; first (the likeliest first tokens with
-    log-probabilities; may be empty).
+    logprobs of the fewest tokens that cover it.
     """
     if scored:
         model.require("token_ids")
@@ -77,7 +76,7 @@ def greedy(
     for chunk in in_chunks(list(prompts)):
         for generation in _generated(model, chunk, go_on):
             answers[generation.prompt] = _answer(generation, go_on)
-    columns = ["text", "token_ids", "tokens", "logprobs", "first"]
+    columns = ["text", "token_ids", "tokens", "logprobs"]
     responses = pd.DataFrame([answers[prompt] for prompt in prompts], columns=columns)
     table = questions.assign(model=model.name)[["model", *ABOUT]].reset_index(drop=True)
     table["prompt"] = pd.Series(list(prompts), dtype="str")
@@ -85,27 +84,26 @@ def greedy(
 
 
 def _answer(generation: Generation, go_on: bool) -> tuple[Any, ...]:
-    """text, token_ids, tokens, logprobs and first of `greedy`."""
+    """text, token_ids, tokens and logprobs of `greedy`."""
     text, n = ending(generation, begun=go_on)
-    top = list(islice(generation.top_logprobs, max(n, 1)))
-    tokens = [alternatives[0][0] for alternatives in top[:n]]
-    first = top[0] if top else []
-    return text, generation.token_ids[:n], tokens, generation.logprobs[:n], first
+    tokens = [alternatives[0][0] for alternatives in islice(generation.top_logprobs, n)]
+    return text, generation.token_ids[:n], tokens, generation.logprobs[:n]
 
 
 def _generated(model: Model, prompts: list[str], go_on: bool) -> list[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
     generate = partial(ask_on, model) if go_on else model.generate
-    generations = generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP)
+    found = {}
+    for generation in generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP):
+        found[generation.prompt] = generation
     stopped = []
-    for generation in generations:
+    for prompt, generation in found.items():
         if unsure(generation.text) and len(generation.token_ids) < MAX_NEW_TOKENS:
-            stopped.append(generation.prompt)
-    if not stopped:
-        return list(generations)
-    longer = model.generate(stopped, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",))
-    replaced = {generation.prompt: generation for generation in longer}
-    return [replaced.get(generation.prompt, generation) for generation in generations]
+            stopped.append(prompt)
+    if stopped:
+        for generation in model.generate(stopped, max_new_tokens=MAX_NEW_TOKENS, stop=("\n",)):
+            found[generation.prompt] = generation
+    return [*found.values()]
 
 
 def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
@@ -113,8 +111,7 @@ def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame
 
     Questions without a differing answer to the base question are left out. Columns: model, ABOUT,
     parametric, counterfactual, contextual; token_ids and tokens of the first two
-    (token_ids_parametric, ...), logprobs_p0 ... logprobs_p4, first and first_context, as in
-    `greedy`.
+    (token_ids_parametric, ...), and logprobs_p0 ... logprobs_p4, as in `greedy`.
     """
     memory = greedy(model, questions)
     drawn = counterfactuals(memory, seed=seed)
@@ -201,13 +198,11 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     spellings = list(map(normalise, texts))
     drawn = np.full(len(answers), -1, dtype=np.int64)
     for base_id, rows in answers.groupby("base_id", sort=False).indices.items():
-        stated = [j for j in rows if texts[j]]
+        names = tuple(objects[j] for j in rows)
         for i in rows:
-            others = [j for j in stated if spellings[j] != spellings[i]]
-            key = f"{seed}\n{base_id}\n{objects[i]}\n"
-            lots = [hash64(key + objects[j]) for j in others]
-            if others:
-                drawn[i] = others[lots.index(min(lots))]
+            lots = rows[by_lot(f"{seed}\n{base_id}\n{objects[i]}\n", names)]
+            others = (j for j in lots if texts[j] and spellings[j] != spellings[i])
+            drawn[i] = next(others, -1)
     return drawn
 
 
@@ -218,8 +213,8 @@ def ask_known(
 ) -> pd.DataFrame:
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
-    `contexts` (of `context.facts`) has question_id, sentence, stated (the answer in it), and more.
-    Returns the columns of `ask`, with what the context states as counterfactual, and those of
+    `contexts` (of `facts.known_contexts`) has question_id, sentence, stated (the answer in it), and
+    more. Returns the columns of `ask`, with what the context states as counterfactual, and those of
     `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
     are of the parametric answer alone.
     """
@@ -242,13 +237,13 @@ def swapped(
     questions: pd.DataFrame,
     passages: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Ask the questions of `passages` (`context.passages`) without a passage, with it, with its
-    slots' answers exchanged twice, and with another answer exchanged, a row a passage.
+    """Ask the questions of `passages` without a passage, with it, with its slots' answers exchanged
+    twice, and with another answer exchanged, a row a passage.
 
-    Columns: those of `passages` and `greedy`'s as `ask` names them, without the counterfactual;
-    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not
-    asked) and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and
-    text_placebo (to the passage itself, where it has no placebo).
+    Columns: those of `passages` and `greedy`'s as `ask` names them; logprobs_p0, logprobs_p1 (of
+    the answer given, after the question alone; p2 and p3 are not asked) and logprobs_p4; text_1 and
+    text_2 (the answers to the exchanged passages) and text_placebo (to the passage itself, where it
+    has no placebo).
     """
     rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
     passages = passages.reset_index(drop=True)
@@ -257,17 +252,16 @@ def swapped(
     placebos = passages["placebo"].where(passages["placebo"] != "", passages["sentence"])
     asked = [passages["sentence"], passages["swap_1"], passages["swap_2"], placebos]
     answers = greedy(model, pd.concat([rows] * len(asked)), pd.concat(asked).tolist())
-    n = len(rows)
-    given = answers[:n]
-    texts = answers["text"].to_numpy()
+    _, first, second, placebo = np.split(answers["text"].to_numpy(), len(asked))
     # 2. The answer given, after the question alone.
+    given = answers[: len(rows)]
     pairs = zip(memory["prompt"], given["token_ids"].map(tuple), strict=True)
     p1 = pd.Series(score_once(model, pairs, (memory,)), dtype=object)
     return _responses(memory, given).assign(
         logprobs_p1=p1,
-        text_1=pd.Series(texts[n : 2 * n], dtype="str"),
-        text_2=pd.Series(texts[2 * n : 3 * n], dtype="str"),
-        text_placebo=pd.Series(texts[3 * n :], dtype="str"),
+        text_1=first,
+        text_2=second,
+        text_placebo=placebo,
         **passages.drop(columns="question_id"),
     )
 
@@ -282,17 +276,12 @@ def answer_tokens(
     "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
-    [without] = context_prompts(model, question)
-    [with_it] = context_prompts(model, question, [context])
-    cells = [(answer, stated) for answer in ANSWERS for stated in (False, True)]
-    logprobs = model.score(
-        [with_it if stated else without for _, stated in cells],
-        [response[f"token_ids_{answer}"] for answer, _ in cells],
-    )
-    table = pd.DataFrame(cells, columns=["answer", "context"])
-    table["token"] = [response[f"tokens_{answer}"] for answer, _ in cells]
-    table["probability"] = [np.exp(values) for values in logprobs]
-    table = table.explode(["token", "probability"], ignore_index=True)
-    position = table.groupby(["answer", "context"]).cumcount() + 1
-    table.insert(2, "position", position)
-    return table.astype({"probability": float})
+    prompts = [*context_prompts(model, question), *context_prompts(model, question, [context])]
+    rows: list[tuple] = []
+    for answer in ANSWERS:
+        scores = model.score(prompts, [response[f"token_ids_{answer}"]] * 2)
+        for with_context, logprobs in zip((False, True), scores, strict=True):
+            tokens = zip(response[f"tokens_{answer}"], np.exp(logprobs).tolist(), strict=True)
+            for position, scored_token in enumerate(tokens, 1):
+                rows.append((answer, with_context, position, *scored_token))
+    return pd.DataFrame(rows, columns=["answer", "context", "position", "token", "probability"])

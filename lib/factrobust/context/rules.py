@@ -124,12 +124,13 @@ def _same(v: str, w: str) -> bool:
 
 
 def within(some: Collection[str], others: Collection[str]) -> bool:
-    """Whether there are some, and all of them are among the others."""
-    return bool(some) and all(_is_among(word, others) for word in some)
+    """Whether there are some words, and all of them are among the others."""
+    return bool(some) and _shared(some, others) == set(some)
 
 
-def _is_among(word: str, others: Collection[str]) -> bool:
-    return any(_same(word, other) for other in others)
+def _shared(some: Collection[str], others: Collection[str]) -> set[str]:
+    """Those of some words that are among the others, but for common endings."""
+    return {word for word in some if any(_same(word, other) for other in others)}
 
 
 def agree(a: Named, b: Named) -> bool:
@@ -157,8 +158,9 @@ def same_answer(one: str, other: str) -> bool:
     b = named(other)
     if not agree(a, b):
         return False
-    same_number = a.leads and b.leads and a.values == b.values
-    return same_number or (within(a.words, b.words) and within(b.words, a.words))
+    if a.leads and b.leads and a.values == b.values:
+        return True
+    return within(a.words, b.words) and within(b.words, a.words)
 
 
 @lru_cache(maxsize=100_000)
@@ -182,37 +184,26 @@ def degeneracy(text: str) -> str | None:
         return "option"
     if _MARK.search(text):
         return "marks"
-    return "repeats" if len(words) >= 6 and 2 * len(set(words)) < len(words) else None
-
-
-class Kind(NamedTuple):
-    label: str
-    definition: str
+    n = len(words)
+    return "repeats" if n >= 6 and 2 * len(set(words)) < n else None
 
 
 KINDS = {
-    1: Kind(
-        "parametric answer, phrased otherwise",
-        "says what the model says without context",
-    ),
-    2: Kind("plainly wrong", "neither memory nor context, and not right"),
-    3: Kind(
-        "question misread because of the context",
-        "answers what the context seems to ask",
-    ),
-    4: Kind("context negated", "says that the context is not so"),
-    5: Kind("context, phrased otherwise", "says what the context says"),
-    6: Kind("another right answer", "right, but not what the model says without context"),
-    7: Kind("mix of both", "joins parts of the parametric answer and of the context"),
+    1: "parametric answer, phrased otherwise",
+    2: "plainly wrong",
+    3: "question misread because of the context",
+    4: "context negated",
+    5: "context, phrased otherwise",
+    6: "another right answer",
+    7: "mix of both",
 }
 
 
 class Decision(NamedTuple):
-    """Where an answer comes from, its kind (1 to 7, or None), and the rule that decided."""
+    """Where an answer comes from, and its kind (1 to 7, or None)."""
 
     source: str
     kind: int | None
-    rule: str
 
 
 def decide(
@@ -231,68 +222,57 @@ def decide(
     "several" or None.
     """
     if same_answer(parametric, counterfactual):
-        return Decision("same", None, "same")
+        return Decision("same", None)
     if degeneracy(answer):
-        return Decision("none", None, "nothing said")
-    kind, rule = _kind(parametric, counterfactual, answer)
+        return Decision("none", None)
+    kind = _kind(parametric, counterfactual, answer)
     if kind is None:
-        if exact_match(answer, accepted):
-            kind, rule = 6, "accepted"
-        elif not accepted and right_answers == "several":
-            kind, rule = 6, "one of several"
-        else:
-            kind, rule = 2, "rest"
-    source = {1: "parametric", 5: "contextual"}.get(kind, "other")
-    return Decision(source, kind, rule)
+        one_of_several = not accepted and right_answers == "several"
+        kind = 6 if one_of_several or exact_match(answer, accepted) else 2
+    return Decision({1: "parametric", 5: "contextual"}.get(kind, "other"), kind)
 
 
 @lru_cache(maxsize=100_000)
-def _kind(parametric: str, counterfactual: str, answer: str) -> tuple[int | None, str]:
-    """Kind by what the three texts say alone, or None, and the rule."""
+def _kind(parametric: str, counterfactual: str, answer: str) -> int | None:
+    """Kind by what the three texts say alone, or None."""
     # 1. The same letters.
     if _letters(answer) == _letters(parametric):
-        return 1, "same text"
+        return 1
     if _letters(answer) == _letters(counterfactual):
-        return 5, "same text"
-    # 2. No answer.
+        return 5
+    # 2. No answer: as a text that says no more, else wrong.
     if _UNKNOWN.match(answer):
-        return _kind_of_silence(parametric, counterfactual), "no answer"
+        for kind, text in ((1, parametric), (5, counterfactual)):
+            if not text or _UNKNOWN.match(text):
+                return kind
+        return 2
     a = named(answer)
     p = named(parametric)
     c = named(counterfactual)
-    only_p = [word for word in p.words if not _is_among(word, c.words)]
-    only_c = [word for word in c.words if not _is_among(word, p.words)]
+    only_p = set(p.words) - _shared(p.words, c.words)
+    only_c = set(c.words) - _shared(c.words, p.words)
     # 3. The context's words, denied.
     denied_before = _denied(counterfactual)
-    for word in _denied(answer):
-        if _is_among(word, only_c) and not _is_among(word, denied_before):
-            return 4, "negation"
+    denied = _shared(_denied(answer), only_c)
+    if denied - _shared(denied, denied_before):
+        return 4
     # 4. Parts of both.
-    of_p = [word for word in a.words if _is_among(word, only_p)]
-    of_c = [word for word in a.words if _is_among(word, only_c)]
-    if a.values & set(of_p) and a.values & set(of_c):
-        return 7, "numbers of both"
+    of_p = _shared(a.words, only_p)
+    of_c = _shared(a.words, only_c)
+    if a.values & of_p and a.values & of_c:
+        return 7
     as_p = agree(a, p)
     as_c = agree(a, c)
     is_mixed = of_p and of_c and within(a.words, (*p.words, *c.words))
     if is_mixed and (as_p == as_c or len(p.first) < len(p.words)):
-        return 7, "words of both"
+        return 7
     # 5. One of them.
     if as_c and (not as_p or len(of_c) > len(of_p)):
-        return 5, "agrees"
+        return 5
     if as_p or as_c:
-        return 1, "agrees"
-    if (a.units & c.units) - p.units:
-        return 3, "unit of the context"
-    return None, ""
-
-
-def _kind_of_silence(parametric: str, counterfactual: str) -> int:
-    """The kind of an answer such as "unknown": that of the text that says no more, else wrong."""
-    for kind, text in ((1, parametric), (5, counterfactual)):
-        if not text or _UNKNOWN.match(text):
-            return kind
-    return 2
+        return 1
+    # 6. A unit of the context alone.
+    return 3 if (a.units & c.units) - p.units else None
 
 
 Slot = Sequence[Sequence[str]]  # an answer's names in a passage, and after each of two exchanges
@@ -329,12 +309,10 @@ def swap_source(
         return "both" if agrees else "context"
     if all(same_answer(answer, text) for text in (memory, *swapped)):
         return "memory"
-    if not follows:
-        return "moved"
-    first, *others = map(any, zip(*follows, strict=True))
-    if not first or not any(others):
-        return "moved"
-    return "slots" if all(others) else "half"
+    first, *others = map(any, zip(*follows, strict=True)) if follows else (False,)
+    if first and any(others):
+        return "slots" if all(others) else "half"
+    return "moved"
 
 
 def _denied(text: str) -> tuple[str, ...]:

@@ -8,43 +8,54 @@ from typing import Any
 import pandas as pd
 
 from factrobust import draws, schemas, study
-from factrobust.context import attribution, facts, meter, metrics, probe, rules
+from factrobust.context import attribution, facts, meter, metrics, passages, probe, rules
 from factrobust.datasets import named
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
 
 
-class _Marked(study.Study):
-    """Questions that are asked without and with a context: the `questions`, the `pool` of those
-    that contexts are taken from, the `results` of asking, the same `marked`, and `counts` of what
-    was asked and left out, a row a model."""
+class _Study(study.Study):
+    """What the studies of this part share: `how` they are made, and their questions.
 
-    questions: pd.DataFrame
-    pool: pd.DataFrame
-    results: pd.DataFrame
+    A study's parameters are its `own` and others: those of later cells, and n_boot."""
+
     unit = "question_id"
 
-    def _mark(self, theirs: pd.DataFrame | None = None) -> None:
-        """Mark the results, with those computed elsewhere, whose truth is unknown."""
+    def __init__(
+        self,
+        own: Mapping[str, Any],
+        *,
+        models: Sequence[study.ModelName] = (),
+        n_boot: int | None = None,
+        other_parameters: Mapping[str, Any] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        parameters = {**own, "n_boot": n_boot, **(other_parameters or {})}
+        super().__init__(models=models, parameters=parameters, records=records)
+
+    def _of_facts(self, data: str, n: int, seed: int) -> None:
+        """Hold the `pool` of all facts of `data` as questions, and `questions` about n of them. Of
+        a set of the thesis, whose truth is not known, it is the embedded facts."""
+        name = named.EMBEDDED if data.startswith("thesis:") else data
+        drawn = named.load_named([name], limit=n, seed=seed).table["fact_id"]
+        self.pool = facts.facts_as_questions(named.load_named([name]).table)
+        self.questions = self.pool[self.pool["question_id"].isin(drawn)]
+
+    def _mark(self, results: pd.DataFrame, theirs: pd.DataFrame | None = None) -> None:
+        """Hold answers without and with a context, `marked`, with `theirs`, computed elsewhere."""
         if not self.models:  # a notebook that only looks at the questions
             return
-        names = [model.name for model in self.models]
         schemas.ContextQuestions.validate(self.questions)
-        self.results = metrics.measured(self.results)
-        self.counts = metrics.answer_counts(self.results, self.questions, names)
+        answered = metrics.measured(results)
         if theirs is not None:
-            new = theirs[~theirs["question_id"].isin(self.questions["question_id"])]
-            new = new[["question_id", "base_id"]].drop_duplicates("question_id")
-            empty: Any = pd.Series([[]] * len(new), new.index, dtype=object)
-            new = new.assign(right_answers="", answers=empty)
-            self.questions = pd.concat([self.questions, new], ignore_index=True)
-            self.results = pd.concat([self.results, theirs], ignore_index=True)
-        marked = metrics.mark_sources(self.results, self.questions)
+            self.questions = facts.with_questions_of(self.questions, theirs)
+            answered = pd.concat([answered, theirs], ignore_index=True)
+        marked = metrics.mark_sources(answered, self.questions)
         self.marked = schemas.MarkedContext.validate(marked)
-        print(f"{len(self.questions)} questions, {len(self.results)} answered with a context")
+        print(f"{len(self.questions)} questions, {len(marked)} answered with a context")
 
 
-class Study(_Marked):
+class Study(_Study):
     """Part 4: the thesis's `questions`, `n_objects` a base question, with counterfactual contexts
     (`context.facts.load_named_context`). Results that were computed elsewhere, the file `results`,
     stand beside. `seed` draws objects and counterfactuals."""
@@ -54,89 +65,70 @@ class Study(_Marked):
     def __init__(
         self,
         *,
-        models: Sequence[study.ModelName] = (),
         questions: str,
-        results: str | None = None,
+        results: str = "",
         n_objects: int,
         seed: int,
-        n_boot: int | None = None,
-        other_parameters: Mapping[str, Any] | None = None,
-        records: Records | None = None,
+        **how: Any,
     ) -> None:
-        parameters = {
-            "questions": questions,
-            "results": results,
-            "n_objects": n_objects,
-            "seed": seed,
-            "n_boot": n_boot,
-            **(other_parameters or {}),
-        }
-        super().__init__(
-            models=models,
-            parameters=parameters,
-            records=records,
-        )
+        own = {"questions": questions, "results": results, "n_objects": n_objects, "seed": seed}
+        super().__init__(own, **how)
         self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
-        self.pool = self.questions
-        self.results = self.concat_over_models(
+        answered = self.concat_over_models(
             lambda model: probe.ask(model, self.questions, seed=seed)
         )
-        self._mark(facts.read_results(results) if results else None)
+        self._mark(answered, facts.read_results(results) if results else None)
 
 
-def _known(data: str, **which: Any) -> pd.DataFrame:
-    """Facts of `data`; of a set of the thesis, whose truth is not known, the embedded facts."""
-    name = named.EMBEDDED if data.startswith("thesis:") else data
-    return named.load_named([name], **which).table
-
-
-def _drawn(pool: pd.DataFrame, data: str, n: int, seed: int) -> pd.DataFrame:
-    """Of a pool of all questions about `data`, those about n facts."""
-    names = _known(data, limit=n, seed=seed)["fact_id"]
-    return pool[pool["question_id"].isin(names)]
-
-
-class KnownContexts(_Marked):
+class KnownContexts(_Study):
     """Part 4: `n_facts` facts of `data` with true, false and irrelevant contexts, or the kinds in
     `contexts`. `seed` draws facts and contexts."""
 
     def __init__(
         self,
         *,
-        models: Sequence[study.ModelName] = (),
         data: str,
         n_facts: int,
         contexts: Sequence[str] | None = None,
         seed: int,
-        n_boot: int | None = None,
-        other_parameters: Mapping[str, Any] | None = None,
-        records: Records | None = None,
+        **how: Any,
     ) -> None:
-        parameters = {
-            "data": data,
-            "n_facts": n_facts,
-            "contexts": contexts,
-            "seed": seed,
-            "n_boot": n_boot,
-            **(other_parameters or {}),
-        }
-        super().__init__(
-            models=models,
-            parameters=parameters,
-            records=records,
-        )
-        self.pool = facts.facts_as_questions(_known(data))
-        self.questions = _drawn(self.pool, data, n_facts, seed)
+        own = {"data": data, "n_facts": n_facts, "contexts": contexts, "seed": seed}
+        super().__init__(own, **how)
+        self._of_facts(data, n_facts, seed)
         every = facts.known_contexts(self.questions, self.pool, seed=seed)
-        kinds = facts.CONTEXTS if contexts is None else contexts
-        self.contexts = every[every["context"].isin(kinds)]
-        self.results = self.concat_over_models(
-            lambda model: probe.ask_known(model, self.questions, self.contexts)
+        asked = every[every["context"].isin(contexts or facts.CONTEXTS)]
+        self._mark(
+            self.concat_over_models(lambda model: probe.ask_known(model, self.questions, asked))
         )
-        self._mark()
 
 
-class Meter(study.Study):
+class Passages(_Study):
+    """Part 4: `n_facts` facts of `data` with passages of 3 to 10 sentences each
+    (`context.passages`), and the same with answers exchanged. `cases` are the marked answers with
+    their cause (`attribution.caused`). `seed` draws facts and passages."""
+
+    cluster = "base_id"
+
+    def __init__(
+        self,
+        *,
+        data: str,
+        n_facts: int,
+        seed: int,
+        **how: Any,
+    ) -> None:
+        own = {"data": data, "n_facts": n_facts, "seed": seed}
+        super().__init__(own, **how)
+        self._of_facts(data, n_facts, seed)
+        self.facts = self.questions
+        made = passages.passages(self.questions, self.pool, seed=seed)
+        self._mark(self.concat_over_models(lambda model: probe.swapped(model, self.facts, made)))
+        if self.models:
+            self.cases = attribution.caused(self.marked)
+
+
+class Meter(_Study):
     """Part 4, the copy meter: `n_asked` facts of `data` are asked without a context, and `n_facts`
     of those that a model knows behind the sentences of `meter.contexts`. `seed` draws facts and
     sentences.
@@ -145,37 +137,23 @@ class Meter(study.Study):
     the sentences, a row each, as `meter.marked` has them.
     """
 
-    unit, cluster = "question_id", "base_id"
+    cluster = "base_id"
 
     def __init__(
         self,
         *,
-        models: Sequence[study.ModelName] = (),
         data: str,
         n_asked: int,
         n_facts: int,
         seed: int,
-        n_boot: int | None = None,
-        other_parameters: Mapping[str, Any] | None = None,
-        records: Records | None = None,
+        **how: Any,
     ) -> None:
-        parameters = {
-            "data": data,
-            "n_asked": n_asked,
-            "n_facts": n_facts,
-            "seed": seed,
-            "n_boot": n_boot,
-            **(other_parameters or {}),
-        }
-        super().__init__(
-            models=models,
-            parameters=parameters,
-            records=records,
-        )
-        self.pool = facts.facts_as_questions(_known(data))
-        drawn = _drawn(self.pool, data, n_asked, seed)
+        own = {"data": data, "n_asked": n_asked, "n_facts": n_facts, "seed": seed}
+        super().__init__(own, **how)
+        self._of_facts(data, n_asked, seed)
         templates = meter.load_sentences()
-        self.facts = drawn[drawn["base_id"].isin([relation for relation, *_ in templates])]
+        relations = [relation for relation, *_ in templates]
+        self.facts = self.questions[self.questions["base_id"].isin(relations)]
         self.contexts = meter.contexts(self.facts, self.pool, templates, seed=seed)
         self.memory = self.concat_over_models(self._remembered)
         self.answers = self.concat_over_models(self._answered)
@@ -191,13 +169,9 @@ class Meter(study.Study):
 
     def _answered(self, model: Model) -> pd.DataFrame:
         """The answers to all sentences about the first known facts by lot."""
-        of_model = self.memory["model"] == model.name
-        known = self.memory[of_model & (self.memory["right"] == 1)]
-        place = draws.ranks(
-            known["question_id"],
-            known["model"],
-            self.parameter("seed"),
-        )
+        known = self.memory[self.memory["right"] == 1]
+        known = known[known["model"] == model.name]
+        place = draws.ranks(known["question_id"], known["model"], self.parameter("seed"))
         names = known.loc[place < self.parameter("n_facts"), "question_id"]
         return self.behind(model, self.contexts[self.contexts["question_id"].isin(names)])
 
@@ -218,48 +192,3 @@ class Meter(study.Study):
         given = probe.greedy(model, asked, sentences["sentence"].tolist(), scored=False)
         about = sentences.drop(columns="question_id").reset_index(drop=True)
         return meter.marked(given.join(about), self.facts)
-
-
-class Passages(_Marked):
-    """Part 4: `n_facts` facts of `data` with `facts.PASSAGES` of 3 to 10 sentences each
-    (`passages`), and the same with answers exchanged. `cases` are the marked answers with their
-    cause (`attribution.caused`). `seed` draws facts and passages."""
-
-    cluster = "base_id"
-
-    def __init__(
-        self,
-        *,
-        models: Sequence[study.ModelName] = (),
-        data: str,
-        n_facts: int,
-        seed: int,
-        n_boot: int | None = None,
-        other_parameters: Mapping[str, Any] | None = None,
-        records: Records | None = None,
-    ) -> None:
-        parameters = {
-            "data": data,
-            "n_facts": n_facts,
-            "seed": seed,
-            "n_boot": n_boot,
-            **(other_parameters or {}),
-        }
-        super().__init__(
-            models=models,
-            parameters=parameters,
-            records=records,
-        )
-        self.pool = facts.facts_as_questions(_known(data))
-        self.questions = _drawn(self.pool, data, n_facts, seed)
-        self.facts = self.questions
-        self.passages = facts.passages(self.questions, self.pool, seed=seed)
-        found = self.concat_over_models(
-            lambda model: probe.swapped(model, self.questions, self.passages)
-        )
-        self.results = found.assign(counterfactual=found["stated"]) if len(found) else found
-        self._mark()
-
-    @cached_property
-    def cases(self) -> pd.DataFrame:
-        return attribution.caused(self.marked)

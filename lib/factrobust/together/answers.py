@@ -56,7 +56,6 @@ def _context(given: Parameters, records: Records) -> pd.DataFrame:
     return context.Study(
         models=given["models"],
         questions=given["questions"],
-        results=given["results"],
         n_objects=given["n_objects"],
         seed=given["seed"],
         records=records,

@@ -84,7 +84,6 @@ def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
     templates = meter.load_sentences()
     every = contexts.facts_as_questions(pool)
     mine = every[every["question_id"].isin(asked["fact_id"])]
-    mine = mine[[bool(rivals) for rivals in contexts.rivals(mine, every)]]
     told = meter.contexts(mine, every, templates, seed=seed)
     told = told[told["words"] == "question"]
     arms = {("asserted", "subject"): "false", ("asserted", "nonsense"): "nonsense",

@@ -78,7 +78,6 @@ def changed(asked: Table, pool: Table, seed: int = 0) -> Table:
     pool = pool.assign(prefix=pool["prefix"].where(pool["prefix"] != "", quoted))
     every = contexts.facts_as_questions(pool)
     mine = every[every["question_id"].isin(asked["fact_id"])]
-    mine = mine[[bool(others) for others in contexts.rivals(mine, every)]]
     said = contexts.known_contexts(mine, every, seed=seed)
     said = said.rename(columns={"question_id": "fact_id", "context": "form"})
     wordings = wordings.assign(way="wording", sentence="", stated="")

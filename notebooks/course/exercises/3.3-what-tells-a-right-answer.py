@@ -16,7 +16,7 @@ prediction = ...  # "consistency", "relation", or "equal" (within 0.02)
 
 # %% check
 def check(prediction):
-    from factrobust.context.attribution import auc
+    from course import auc
 
     choices = ("consistency", "relation", "equal")
     assert prediction in choices, f"Choose one of {', '.join(choices)}."
@@ -41,7 +41,7 @@ def check(prediction):
 prediction = "relation"
 
 # %% use
-from factrobust.context.attribution import auc
+from course import auc
 
 for model, rows in data("groups").groupby("model"):
     of = rows.groupby("relation")["correct"]

@@ -55,7 +55,7 @@ def relation_share(train_relation, train_right, test_relation):
 
 
 # %% use
-from factrobust.context.attribution import auc
+from course import auc
 
 for model, rows in data("groups").groupby("model"):
     relation, right = rows["relation"].to_numpy(), rows["correct"].to_numpy()

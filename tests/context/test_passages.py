@@ -1,0 +1,89 @@
+"""Passages, on all facts: what each kind says, and what the exchanges change."""
+
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from factrobust.context import passages as made_of
+from factrobust.context.facts import facts_as_questions
+from factrobust.context.passages import PASSAGES, passages
+from factrobust.context.rules import right
+from factrobust.datasets.facts import load_facts, load_relations
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return facts_as_questions(load_facts())
+
+
+@pytest.fixture(scope="module")
+def told(pool):
+    asked = pool[pool["question_id"].isin(load_facts(limit=33)["fact_id"])]
+    return passages(asked, pool).merge(pool, on="question_id")
+
+
+def test_passages_are_what_their_kind_says(told):
+    assert told["context"].value_counts().to_dict() == dict.fromkeys(PASSAGES, 33)
+    n_sentences = told["sentence"].str.count(r"\. ") + 1
+    assert n_sentences.between(3, 12).all()  # 10, and some names have one
+    in_its_words = []
+    for row in told.to_dict("records"):
+        kind = row["context"]
+        said = f"{row['prefix']} {row['counterfactual']}"
+        denied = row["sentence"].replace("It is not true that ", "not ").lower()
+        if kind in ("true", "false"):
+            assert right(row["counterfactual"], row["answers"]) == (kind == "true")
+            in_its_words.append(said in row["sentence"])
+        else:
+            assert row["counterfactual"] == ""
+            assert denied.count(row["prefix"].lower()) == (kind == "negated")
+        assert ("It is not true that" in row["sentence"]) == (kind == "negated")
+    # Half of them are in the question's words.
+    chance = binom.cdf(sum(in_its_words), len(in_its_words), 0.5)
+    assert 0.0001 < chance < 0.9999
+    assert set(made_of.paraphrases()) == set(load_relations().index)
+
+
+def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
+    of_relation = pool.groupby("base_id")["answers"].agg(lambda lists: {x[0] for x in lists})
+    for row in told.to_dict("records"):
+        texts = [row["sentence"], row["swap_1"], row["swap_2"]]
+        assert len(row["slots"]) > 0
+        assert len(set(texts)) == 3
+        for slot in row["slots"]:
+            names = [names[0] for names in slot]
+            assert len(set(names)) == 3
+            assert set(names[1:]) <= of_relation[row["base_id"]]
+            assert not any(right(name, row["answers"]) for name in names[1:])
+            pairs = zip(names, texts, strict=True)
+            assert all(name.lower() in text.lower() for name, text in pairs)
+
+
+def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told):
+    some = told[told["placebo"] != ""]
+    assert len(some) > 0.9 * len(told)
+    for row in some.to_dict("records"):
+        before = row["sentence"].split(". ")
+        after = row["placebo"].split(". ")
+        assert before != after
+        for slot in row["slots"]:
+            assert slot[0][0].lower() in row["placebo"].lower()
+        if len(before) == len(after):
+            [(one, _)] = [pair for pair in zip(before, after, strict=True) if len({*pair}) == 2]
+            assert not right(one, row["answers"])
+
+
+def test_a_passage_of_slots_alone_has_no_placebo():
+    names = ["Kenya", "Peru", "Chad", "Oman"]
+    alike = pd.DataFrame({"object": names, "question_id": names}).assign(
+        base_id="capital",
+        category="geography",
+        prefix=[f"The capital of {name} is" for name in names],
+        answers=[[f"{name}city"] for name in names],
+    )
+    made = passages(alike[:1], alike)
+    assert made["placebo"].eq("").all()
+    assert made["slots"].map(len).gt(0).all()
+    # Four facts: an exchange takes answers of other slots where there are no more.
+    told = made.set_index("context").loc["false"]
+    assert {told["swap_1"].count(name) for name in ("Kenyacity",)} == {0}
