@@ -74,11 +74,12 @@ def test_shares_by_hand_are_weighted_by_stratum(before):
     right = [False, False, True, False, True, True, True, False]
     after = pd.DataFrame({"fact_id": asked, "right": right, "text": "y", "logprob": np.log(0.25)})
     planned = flips.Plan(KNOWN[:3], KNOWN[3:], WRONG)
-    side = flips.side_of(Rule(knows(), "later"), before, after, planned)
+    side = flips.side_of(Rule(knows(), "later"), before, after, planned, level=0.9)
     assert side.lost.value == pytest.approx(2 / 9 + 6 / 9 * 1 / 3)
     assert (side.lost.n, side.lost.of) == (6, 9)
     assert (side.gained.value, side.gained.n, side.gained.of) == (0.5, 2, 4)
     assert (side.churn.value, side.churn.n) == (1.0, 1)
+    assert side.churn.low == pytest.approx(0.05)  # of one in one, at 90%
     assert side.mcnemar is None  # not all were asked
     weights = {name: answer.weight for name, answer in side.answers.items()}
     assert (weights["k0"], weights["k3"], weights["w0"]) == (1, 2, 2)
