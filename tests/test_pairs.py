@@ -53,9 +53,9 @@ def test_its_interval_covers_the_share_in_95_of_100_cases_whatever_the_strata_lo
 def test_the_tail_by_hand():
     """One fact of each of two equal strata; the estimate 1/2 or more means at least one hit. With shares
     p and q = 1/2 - p that has 1 - (1 - p)(1 - q), most at p = 0 or 1/2 apart: p + q - pq, pq = 0."""
-    assert tail(Stratum(2, 1, 1), Stratum(2, 1, 0), 0.25) == pytest.approx(0.5)
+    assert tail([Stratum(2, 1, 1), Stratum(2, 1, 0)], 0.25) == pytest.approx(0.5)
     # Both hit: pq is largest at p = q = 1/4.
-    assert tail(Stratum(2, 1, 1), Stratum(2, 1, 1), 0.25) == pytest.approx(1 / 16)
+    assert tail([Stratum(2, 1, 1), Stratum(2, 1, 1)], 0.25) == pytest.approx(1 / 16)
 
 
 def test_strata_that_were_asked_whole_have_the_exact_bounds_of_their_sum():

@@ -51,29 +51,30 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
     half = (1 - level) / 2
     # What is not hit is the complement: its lower bound is this one's upper.
     unhit = [s._replace(hits=s.asked - s.hits) for s in used]
-    low = _crossing(partial(tail, *used), half) if mean > 0 else 0.0
-    high = 1 - _crossing(partial(tail, *unhit), half) if mean < 1 else 1.0
+    low = _crossing(partial(tail, used), half) if mean > 0 else 0.0
+    high = 1 - _crossing(partial(tail, unhit), half) if mean < 1 else 1.0
     return Interval(mean, low, high, n)
 
 
-def tail(one: Stratum, other: Stratum, share: float) -> float:
+def tail(strata: Sequence[Stratum], share: float) -> float:
     """The largest probability, over all ways in which two strata can have this share together, of
     an estimate at least as large as the one found: the p-value of "the share is at most this one".
 
     Every pair of counts is enumerated; the strata's own shares run over a grid of GRID values.
     """
+    one, other = strata
     weight = one.size / (one.size + other.size)
     rest = 1 - weight
     # 1. The shares of the two strata: [row].
     first = np.linspace(
-        max(0.0, (share - rest) / weight),
+        max(0.0, (share - 1 + weight) / weight),
         min(1.0, share / weight),
         GRID,
     )
     second = np.clip((share - weight * first) / rest, 0, 1)
     # 2. Each count of the one, and the least of the other with which the estimate is as large.
     counts = np.arange(one.asked + 1)
-    missing = _estimate([one, other]) - weight * counts / one.asked
+    missing = _estimate(strata) - weight * counts / one.asked
     least = np.ceil(missing / rest * other.asked - 1e-9)
     # 3. Their probabilities: [row, count].
     chances = binom.pmf(counts, one.asked, first[:, None])
@@ -116,12 +117,15 @@ def score(lost: int, gained: int, n: int, drop: float) -> float:
     return float((lost - gained - n * drop) / np.sqrt(variance)) if variance > 0 else 0.0
 
 
+Verdict = Literal["equivalent", "worse", "better", "cannot tell"]
+
+
 class Claim(BaseModel):
     """What n pairs say of a drop in the share right; p is that of the two one-sided tests
     together."""
 
     margin: float
-    verdict: Literal["equivalent", "worse", "better", "cannot tell"]
+    verdict: Verdict
     drop: float
     p_value: float
     more: int  # facts to ask besides, at these shares, until something can be told; 0 if it can
@@ -136,7 +140,8 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
     be told.
     """
     p_value = both_sided(lost, gained, n, margin)
-    verdict, more = "cannot tell", 0
+    verdict: Verdict = "cannot tell"
+    more = 0
     if p_value <= ALPHA:
         verdict = "equivalent"
     elif mcnemar(lost, gained) <= ALPHA:
