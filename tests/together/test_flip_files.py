@@ -181,7 +181,7 @@ def test_worse_is_said_of_the_worst(six):
     assert "none: worse (share right -100 points); of the known facts lost: 100%" in said
     table = flip_files.text(found).splitlines()
     assert [line.split()[0] for line in table[:3]] == ["model", "same", "none"]
-    assert " 0.0312 worse" in table[2]
+    assert "  0.0312  worse" in table[2]
     assert "worse" in flip_files.junit(found).decode()
 
 

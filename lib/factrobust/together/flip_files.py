@@ -219,7 +219,7 @@ def text(found: Flips) -> str:
         )
         for side in found.sides
     ]
-    header = [
+    header = (
         "model",
         "",
         "lost, of the known",
@@ -227,11 +227,15 @@ def text(found: Flips) -> str:
         "wrong otherwise",
         "p",
         "",
-    ]
-    lines = [pd.DataFrame(rows, columns=header).to_string(index=False)]
-    for row in found.losses.head(SHOWN).to_dict("records"):
+    )
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    for lost in found.losses.head(SHOWN).to_dict("records"):
         lines.append(
-            f"lost by {short(row['model'])}: {row['question']} {row['before']!r} became {row['after']!r}"
+            f"lost by {short(lost['model'])}: {lost['question']} {lost['before']!r} became {lost['after']!r}"
         )
     if len(found.losses) > SHOWN:
         lines.append(f"and {len(found.losses) - SHOWN} more, on the page")

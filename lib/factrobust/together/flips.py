@@ -365,18 +365,18 @@ def _relations(known: pd.DataFrame) -> list[Relation]:
 
 
 def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
-    weights = {}
+    weights: dict[str, float] = {}
     for names in planned:
         asked = both.index.intersection(names)
         weights |= dict.fromkeys(asked, len(names) / max(len(asked), 1))
     return {
-        row.Index: Answer(
-            text=row.text_b.strip(),
-            right=row.right_b,
-            weight=weights[row.Index],
-            probability=_number(np.exp(row.logprob_b)),
+        row["fact_id"]: Answer(
+            text=row["text_b"].strip(),
+            right=row["right_b"],
+            weight=weights[row["fact_id"]],
+            probability=_number(np.exp(row["logprob_b"])),
         )
-        for row in both.itertuples()
+        for row in both.reset_index().to_dict("records")
     }
 
 
@@ -385,18 +385,18 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
     right, logprob)."""
     return [
         Fact(
-            fact_id=row.fact_id,
-            relation=row.relation,
-            question=row.question,
+            fact_id=row["fact_id"],
+            relation=row["relation"],
+            question=row["question"],
             accepted=accepted,
-            prompt=row.prompt,
-            message=row.message,
-            answer=row.text.strip(),
-            known=row.right,
-            probability=_number(np.exp(row.logprob)),
-            t_b=_number(row.t_b) if row.right else None,
+            prompt=row["prompt"],
+            message=row["message"],
+            answer=row["text"].strip(),
+            known=row["right"],
+            probability=_number(np.exp(row["logprob"])),
+            t_b=_number(row["t_b"]) if row["right"] else None,
         )
-        for row, accepted in zip(before.itertuples(), answers(before), strict=True)
+        for row, accepted in zip(before.to_dict("records"), answers(before), strict=True)
     ]
 
 

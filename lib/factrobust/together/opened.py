@@ -92,9 +92,9 @@ def opened(name: Any, dtype: str | None = None) -> Model:
     if isinstance(name, str) and is_address(name):
         name = named_endpoint(name)
     if isinstance(name, Mapping):
-        model = cast(RecordedModel, load_model(name, dtype=dtype, records=open_records()))
-        model.load = partial(_reached, name, model.load)
-        return model
+        served = cast(RecordedModel, load_model(name, dtype=dtype, records=open_records()))
+        served.load = partial(_reached, name, served.load)
+        return served
     named = read_name(name)
     place = Path(named.text).expanduser() if exists(named.text) else None
     if place and place.is_dir() and not any(place.iterdir()):
