@@ -168,7 +168,7 @@ def _ours(quoted: str, figures: Path) -> str:
 
 
 def printed(figures: Path) -> str:
-    table = pd.read_csv(figures / "6-together" / "table-flips.csv")
+    table = pd.read_csv(figures / "6-together" / "table-flips.csv", keep_default_na=False)
     table = table.round(dict.fromkeys(NUMBERS, 3))
     return f"```text\n{table.to_string(index=False)}\n```"
 

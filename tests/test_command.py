@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import runpy
 import signal
 import subprocess
@@ -16,12 +15,21 @@ import pandas as pd
 import pytest
 
 from factrobust import command
+from factrobust.models import records
 from factrobust.models.records import read_index
 from factrobust.paths import DATA, ROOT
+from factrobust.together import answers
 from factrobust.together.card import card
 
 faulty = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/models/faulty_server.py")))
 QUESTIONS = "question,answer\n" + "".join(f"What is number {i}?,n{i}\n" for i in range(30))
+
+
+def said(text, n=1, delay=0.0):
+    """What a chat's server replies, n times over."""
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": i, "message": message, "finish_reason": "stop"} for i in range(n)]
+    return faulty.Reply({"choices": choices}, delay=delay)
 
 
 def ends(capsys, *arguments):
@@ -67,6 +75,7 @@ def nothing_is_asked(monkeypatch):
         ),
         (["card", "http://127.0.0.1:9/v1 x"], "start it, or mend the address"),
         (["flips", "none.jsonl", "none.jsonl"], "none.jsonl is no file"),
+        (["flips", "world-s", "llama.cpp:no.gguf"], "is no .gguf file; give llama.cpp:FILE.gguf"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, arguments, said):
@@ -135,20 +144,15 @@ def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, opti
     with faulty.faulty_server() as server:
 
         def answer(body):
-            number = re.findall(r"number (\d+)", body["messages"][0]["content"])[-1]
-            message = {"role": "assistant", "content": f"n{number}"}
-            choice = {"message": message, "finish_reason": "stop"}
-            choices = [choice | {"index": i} for i in range(body.get("n") or 1)]
-            return faulty.Reply({"choices": choices})
+            [*_, asked] = body["messages"][0]["content"].split("number ")
+            return said(f"n{asked[0]}", body.get("n") or 1)
 
         server.answer = answer
-        name = f"{server.url} llama"
-        out = str(tmp_path / "out")
-        data = str(tmp_path / "mine.csv")
-        command.main(["card", name, "--data", data, "--out", out, *option])
+        files = ["--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out")]
+        command.main(["card", f"{server.url} llama", *files, *option])
     of_all = "" if option else " of 6"
-    said = f"{known}{of_all} facts were asked and {known} of them are known"
-    assert said in capsys.readouterr().out
+    told = f"{known}{of_all} facts were asked and {known} of them are known"
+    assert told in capsys.readouterr().out
 
 
 def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_path):
@@ -182,35 +186,58 @@ def test_what_is_missing_or_unknown_is_a_line_of_usage(capsys, arguments):
     assert "usage: factrobust" in error
 
 
+@pytest.fixture
+def toys(toy_model, tmp_path):
+    """Folders of two models. A prompt ends in "A:", and a name ends an answer."""
+    for name, paris in {"one": 0.8, "other": 0.2}.items():
+        toy = toy_model({"A:": {" Paris": paris, " Rome": 1 - paris}})
+        toy.body.network.save_pretrained(tmp_path / name)
+        toy.tokenizer.save_pretrained(tmp_path / name)
+    return str(tmp_path / "one"), str(tmp_path / "other")
+
+
 @pytest.mark.usefixtures("new_records")
-def test_flips_print_and_save_and_their_condition_is_the_status(capsys, tmp_path):
-    """At 2 bits world-s loses about a quarter of what it knows."""
-    arguments = ["flips", "world-s", "world-s~round2", "--out", str(tmp_path / "flips")]
-    with pytest.raises(SystemExit) as stopped:
-        command.main([*arguments, "--fail-if", "lost>0.05"])
-    assert stopped.value.code == 1
-    command.main([*arguments, "--fail-if", "lost>0.9"])
+def test_flips_print_and_save_and_their_condition_is_the_status(capsys, toys, tmp_path):
+    """The one fact is lost: 100% is over 5%, and not under 50%."""
+    data = tmp_path / "one.csv"
+    data.write_text("question,answer\nWhat is the capital of France?,Paris\n")
+    arguments = ["flips", *toys, "--data", str(data), "--out", str(tmp_path / "flips")]
+    status, _ = ends(capsys, *arguments, "--fail-if", "lost>0.05")
+    assert status == 1
+    command.main([*arguments, "--fail-if", "lost<0.5"])
     out = capsys.readouterr().out
-    assert "No: lost>0.05 is true of world-s~round2" in out
-    assert "Yes: lost>0.9 is true of none" in out
-    one, other = (tmp_path / "flips").iterdir()
-    assert (
-        {path.name for path in one.iterdir()}
-        == {path.name for path in other.iterdir()}
-        >= {"index.html", "flips.json", "junit.xml", "lost.csv"}
-    )
+    assert "Yes: lost<0.5 is true of none" in out
+    assert "'Paris' became 'Rome'" in out
+    folders = [*(tmp_path / "flips").iterdir()]
+    assert len(folders) == 2
+    for folder in folders:
+        names = {path.name for path in folder.iterdir()}
+        assert names >= {"index.html", "flips.json", "junit.xml", "lost.csv"}
 
 
 @pytest.mark.usefixtures("new_records")
-def test_ask_tells_an_answer_and_how_likely_it_is(capsys, toy_model, tmp_path):
-    """A prompt ends in "A:", and " Paris" ends an answer."""
-    toy = toy_model({"A:": {" Paris": 0.8, " Rome": 0.2}})
-    for part in (toy.body.network, toy.tokenizer):
-        part.save_pretrained(tmp_path / "toy")
-    command.main(["ask", str(tmp_path / "toy"), "What is the capital of France?"])
+def test_ask_tells_an_answer_and_how_likely_it_is(capsys, toys):
+    command.main(["ask", toys[0], "What is the capital of France?"])
     first, answer = capsys.readouterr().out.splitlines()
     assert first == "asked in the prompt format two-shot"
     assert answer == "What is the capital of France? Paris (probability 0.800)"
+
+
+@pytest.mark.usefixtures("new_records")
+def test_what_a_server_answered_is_told_when_it_is_down_and_only_the_rest_needs_it(capsys):
+    with faulty.faulty_server() as server:
+        server.answer = lambda _: said("nothing")
+        arguments = ["ask", f"{server.url} llama", "Who?"]
+        command.main(arguments)
+        asked = len(server.asked)
+    first = capsys.readouterr().out
+    command.main(arguments)
+    assert capsys.readouterr().out == first
+    assert len(server.asked) == asked
+    status, error = ends(capsys, *arguments, "Where?")
+    assert status == 2
+    assert error.startswith("no server answers at http://127.0.0.1:")
+    assert error.count("\n") == 1
 
 
 STOPPED = """import sys, signal
@@ -223,46 +250,35 @@ command.main(sys.argv[2:])
 """
 
 
-def test_after_a_stop_the_same_command_goes_on(tmp_path):
+@pytest.mark.usefixtures("new_records")
+def test_after_a_stop_the_same_command_goes_on(tmp_path, monkeypatch):
     """Ctrl-C in the middle of the first questions: one sentence; then only what is missing is asked."""
+    store = str(records.asked_again())  # of `new_records`
     (tmp_path / "mine.csv").write_text(QUESTIONS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "lib"), str(ROOT / "data")]))
     with faulty.faulty_server() as server:
-        words = [
-            sys.executable,
-            "-c",
-            STOPPED,
-            str(tmp_path / "records.sqlite"),
-            "card",
-            f"{server.url} llama",
-            "--data",
-            str(tmp_path / "mine.csv"),
-            "--out",
-            str(tmp_path / "out"),
-        ]
-        paths = os.pathsep.join([str(ROOT / "lib"), str(ROOT / "data")])
-        options = {"env": os.environ | {"FACTROBUST_RECORDS": "fresh", "PYTHONPATH": paths}}
-        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-
-        def reply(delay):
-            message = {"role": "assistant", "content": "nothing"}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return faulty.Reply({"choices": [choice]}, delay=delay)
-
-        server.answer = lambda _: reply(60.0 if len(server.asked) > 12 else 0.05)
-        process = subprocess.Popen(words, **options)
-        deadline = time.monotonic() + 120
-        while len(server.asked) < 20 and time.monotonic() < deadline:
+        files = ["--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out")]
+        arguments = ["card", f"{server.url} llama", *files]
+        server.answer = lambda _: said("nothing", delay=60 if len(server.asked) > 12 else 0.05)
+        process = subprocess.Popen(
+            [sys.executable, "-c", STOPPED, store, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 600  # its imports take a busy machine minutes
+        while len(server.asked) < 20 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.3)  # the last answers are written
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert "Stopped. The answers so far are kept: the same command goes on there." in said
-        assert "Traceback" not in said
+        assert "Stopped. The answers so far are kept: the same command goes on there." in error
+        assert "Traceback" not in error
         first = {json.dumps(body["messages"]) for body in server.asked[:12]}
         server.asked.clear()
-        server.answer = lambda _: reply(0.0)
-        subprocess.run(words, check=True, timeout=120, **options)
+        server.answer = lambda _: said("nothing")
+        command.main(arguments)
         again = {json.dumps(body["messages"]) for body in server.asked}
     # 30 questions, and the 30 facts that the server does not know behind a true sentence.
     assert len(again) == len(server.asked) == 60 - len(first)
@@ -270,23 +286,30 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path):
     assert len([*(tmp_path / "out").iterdir()]) == 4
 
 
-def test_every_recorded_answer_is_written(tmp_path, capsys):
+def test_every_recorded_answer_is_written(tmp_path, capsys, monkeypatch):
+    """Here those of Gemma, of every part, and its calls that speak."""
+    every = read_index(DATA / "records")["files"].items()
+    spoken = {name: about for name, about in every if about["operation"] in answers.SPOKEN}
+    gemmas = {name: about for name, about in spoken.items() if "a5fd3b62230aa5ec" in name}
+    monkeypatch.setattr(answers, "read_index", lambda _: {"files": gemmas})
+    declared = answers.declared_parameters
+    gemma = {"models": ["gemma-3-270m"]}
+    monkeypatch.setattr(answers, "declared_parameters", lambda path: declared(path) | gemma)
     command.main(["answers", "--out", str(tmp_path)])
     assert capsys.readouterr().out.count(str(tmp_path)) == 3  # parquet and CSV, and every call
     table = pd.read_parquet(tmp_path / "answers.parquet")
     assert set(table["part"]) == {"decoding", "time", "wording", "context", "together"}
-    assert len(table) > 10_000
+    assert set(table["model"]) == {"gemma-3-270m"}
     code = table[(table["part"] == "decoding") & (table["fact_id"] == "calling_code/united-states")]
     assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
     read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
     assert len(read) == len(table)
-    # Of changed weights, samples and the invented world, too, which `answers` leaves out.
+    # Of changed weights and samples, too, which `answers` leaves out.
     calls = pd.read_parquet(tmp_path / "calls.parquet")
-    files = read_index(DATA / "records")["files"].values()
-    assert len(calls) == sum(about["calls"] for about in files)
-    assert {"gemma-3-270m round 4", "world-m"} <= {*calls["model"]}
+    assert len(calls) == sum(about["calls"] for about in gemmas.values())
+    assert {"gemma-3-270m round 4", "gemma-3-270m"} <= {*calls["model"]}
     samples = json.loads(calls.loc[calls["operation"] == "sample", "said"].iloc[0])
     assert isinstance(samples[0], str)
-    said = calls[calls["prompt"].str.endswith("Q: What is the capital of Kenya?\nA:")]
-    greedy = said[(said["operation"] == "generate") & (said["model"] == "gemma-3-270m")]
+    kenya = calls[calls["prompt"].str.endswith("Q: What is the capital of Kenya?\nA:")]
+    greedy = kenya[(kenya["operation"] == "generate") & (kenya["model"] == "gemma-3-270m")]
     assert {text.strip() for text in greedy["said"]} == {"Nairobi"}

@@ -164,15 +164,19 @@ def check(given: argparse.Namespace) -> None:
 
 
 def check_model(name: str) -> None:
-    """ModelError if a model's server does not answer, or its weights are not installed."""
-    from factrobust.models.endpoint import check_reached, named_endpoint
+    """ModelError if a model's weights are not installed, or its server does not answer and none of
+    its answers is recorded; if some are, the server is looked for once another is missing."""
+    from factrobust.models.endpoint import check_reached, named_endpoint, read_endpoint
     from factrobust.models.load import check_there
+    from factrobust.models.records import open_records
     from factrobust.together.opened import is_address, read_name
 
-    if is_address(name):
-        check_reached(named_endpoint(name))
-    else:
+    if not is_address(name):
         check_there(read_name(name).text)
+        return
+    mapping = named_endpoint(name)
+    if not open_records().knows(read_endpoint(mapping).fingerprint):
+        check_reached(mapping)
 
 
 def check_folder(folder: Path) -> None:

@@ -8,18 +8,19 @@ like these.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import bdtrc, ndtr
+from pydantic import BaseModel
+from scipy.optimize import bisect
+from scipy.special import ndtr
 from scipy.stats import binom, binomtest
 
-from factrobust.intervals import NOTHING, Interval, binomial_interval
+from factrobust.intervals import NOTHING, Interval
 
 ALPHA = 0.05
 GRID = 201  # values of the nuisance share at which an exact test is evaluated
-STEPS = 40  # of bisection: bounds are exact to 1e-12
 MOST = 10**7  # facts, from which on more are not asked for
 
 
@@ -42,47 +43,42 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
     """
     used = [stratum for stratum in strata if stratum.size]
     n = sum(stratum.asked for stratum in used)
-    if not used:
-        return NOTHING
     if not all(stratum.asked for stratum in used):
         raise ValueError("a stratum has facts of which none was asked; ask at least one of each")
+    if len(used) < 2 or all(stratum.asked == stratum.size for stratum in used):
+        return exact_share(sum(stratum.hits for stratum in used), n, level=level)
     mean = _estimate(used)
-    if len(used) == 1 or all(stratum.asked == stratum.size for stratum in used):
-        hits = sum(stratum.hits for stratum in used)
-        return Interval(mean, *_bounds_of_one(hits, n, level), n)
-    one, other = used
     half = (1 - level) / 2
-    low = _crossing(lambda share: tail(one, other, share) - half)
     # What is not hit is the complement: its lower bound is this one's upper.
     unhit = [s._replace(hits=s.asked - s.hits) for s in used]
-    high = 1 - _crossing(lambda share: tail(unhit[0], unhit[1], share) - half)
-    return Interval(mean, low if mean > 0 else 0.0, high if mean < 1 else 1.0, n)
+    low = _crossing(partial(tail, used), half) if mean > 0 else 0.0
+    high = 1 - _crossing(partial(tail, unhit), half) if mean < 1 else 1.0
+    return Interval(mean, low, high, n)
 
 
-def tail(one: Stratum, other: Stratum, share: float) -> float:
+def tail(strata: Sequence[Stratum], share: float) -> float:
     """The largest probability, over all ways in which two strata can have this share together, of
     an estimate at least as large as the one found: the p-value of "the share is at most this one".
 
     Every pair of counts is enumerated; the strata's own shares run over a grid of GRID values.
     """
-    total = one.size + other.size
-    weight = one.size / total
+    one, other = strata
+    weight = one.size / (one.size + other.size)
+    rest = 1 - weight
+    # 1. The shares of the two strata: [row].
     first = np.linspace(
         max(0.0, (share - 1 + weight) / weight),
         min(1.0, share / weight),
         GRID,
     )
-    second = np.clip((share - weight * first) / (1 - weight), 0, 1)
+    second = np.clip((share - weight * first) / rest, 0, 1)
+    # 2. Each count of the one, and the least of the other with which the estimate is as large.
     counts = np.arange(one.asked + 1)
-    # The least count of the other stratum with which the estimate is as large as the one found.
-    missing = _estimate([one, other]) - weight * counts / one.asked
-    least = np.ceil(missing / (1 - weight) * other.asked - 1e-9)
+    missing = _estimate(strata) - weight * counts / one.asked
+    least = np.ceil(missing / rest * other.asked - 1e-9)
+    # 3. Their probabilities: [row, count].
     chances = binom.pmf(counts, one.asked, first[:, None])
-    enough = np.where(
-        least <= 0,
-        1.0,
-        bdtrc(np.clip(least - 1, 0, other.asked), other.asked, second[:, None]),
-    )
+    enough = binom.sf(least - 1, other.asked, second[:, None])
     return float((chances * enough).sum(axis=1).max())
 
 
@@ -91,21 +87,17 @@ def _estimate(strata: Sequence[Stratum]) -> float:
     return sum(stratum.size / total * stratum.hits / stratum.asked for stratum in strata)
 
 
-def _bounds_of_one(hits: int, n: int, level: float) -> tuple[float, float]:
+def exact_share(hits: int, n: int, *, level: float = 1 - ALPHA) -> Interval:
+    """A share with Clopper and Pearson's bounds."""
+    if not n:
+        return NOTHING
     found = binomtest(hits, n).proportion_ci(level, method="exact")
-    return float(found.low), float(found.high)
+    return Interval(hits / n, float(found.low), float(found.high), n)
 
 
-def _crossing(rising: Callable[[float], float]) -> float:
-    """Where a function that rises from 0 to 1 crosses 0, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if rising(middle) < 0:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+def _crossing(rising: Callable[[float], float], height: float) -> float:
+    """Where a function that rises from 0 to 1 crosses a height, by bisection."""
+    return float(bisect(lambda x: rising(x) - height, 0, 1, xtol=1e-12))
 
 
 def mcnemar(lost: int, gained: int) -> float:
@@ -125,11 +117,15 @@ def score(lost: int, gained: int, n: int, drop: float) -> float:
     return float((lost - gained - n * drop) / np.sqrt(variance)) if variance > 0 else 0.0
 
 
-class Claim(NamedTuple):
+Verdict = Literal["equivalent", "worse", "better", "cannot tell"]
+
+
+class Claim(BaseModel):
     """What n pairs say of a drop in the share right; p is that of the two one-sided tests
     together."""
 
-    verdict: Literal["equivalent", "worse", "better", "cannot tell"]
+    margin: float
+    verdict: Verdict
     drop: float
     p_value: float
     more: int  # facts to ask besides, at these shares, until something can be told; 0 if it can
@@ -144,16 +140,20 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
     be told.
     """
     p_value = both_sided(lost, gained, n, margin)
-    drop = (lost - gained) / n
+    verdict: Verdict = "cannot tell"
+    more = 0
     if p_value <= ALPHA:
-        return Claim("equivalent", drop, p_value, 0)
-    if mcnemar(lost, gained) <= ALPHA:
-        return Claim("worse" if lost > gained else "better", drop, p_value, 0)
+        verdict = "equivalent"
+    elif mcnemar(lost, gained) <= ALPHA:
+        verdict = "worse" if lost > gained else "better"
+    else:
+        more = _needed(lost / n, gained / n, margin) - n
     return Claim(
-        "cannot tell",
-        drop,
-        p_value,
-        _needed(lost / n, gained / n, margin) - n,
+        margin=margin,
+        verdict=verdict,
+        drop=(lost - gained) / n,
+        p_value=p_value,
+        more=more,
     )
 
 
@@ -180,14 +180,3 @@ def _needed(lost: float, gained: float, margin: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if tells(middle) else (middle, high)
     return min(high, MOST)
-
-
-def churn(both_wrong: NDArray[np.bool_], same_text: NDArray[np.bool_]) -> Interval:
-    """The share of the facts that both get wrong ([fact], bool) whose wrong answer is another
-    one."""
-    n = int(np.sum(both_wrong))
-    if not n:
-        return NOTHING
-    changed = int(np.sum(both_wrong & ~same_text))
-    low, high = binomial_interval([changed], [n])
-    return Interval(changed / n, float(low[0]), float(high[0]), n)

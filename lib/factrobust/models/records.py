@@ -119,6 +119,15 @@ class Records:
             )
         return [decode(texts[call]) if call in texts else None for call in calls]
 
+    def knows(self, model: str) -> bool:
+        """Whether any answer of a model (its fingerprint) is stored."""
+        if self.base and any(a["model"] == model for a in read_index(self.base)["files"].values()):
+            return True
+        if not self.path or not self.path.exists():
+            return False
+        with opened(self.path) as db:
+            return bool(db.execute("SELECT 1 FROM calls WHERE model = ?", (model,)).fetchone())
+
     def put(self, calls: Sequence[Call], values: Sequence[Any]) -> None:
         """Store a batch of values, none of them None, in one transaction; RecordsError if the file
         cannot be written. A call that is stored already keeps its first value."""

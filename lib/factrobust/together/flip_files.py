@@ -1,24 +1,23 @@
 """What flips are told in: a page, JSON, a table, JUnit's XML, and the facts lost, to be asked elsewhere."""
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
+
+import pandas as pd
 
 from factrobust import tables
 from factrobust.paths import DATA, write_atomically
 from factrobust.together import page
-from factrobust.together.flips import Fact, Flips, Share, Side, is_lost
+from factrobust.together.flips import Answer, Fact, Flips, Share, Side
 from factrobust.together.opened import short
 
 FOLDER = DATA / "cards"
 PAGE = "flips.html.jinja"
 TASKS = ("lost_lm_eval.yaml", "lost_lm_eval.py", "lost_inspect.py")  # copied as they are
-LOST = ("question", "answer", "aliases", "relation", "prompt", "message", "before", "after")
+LOST = ["question", "answer", "aliases", "relation", "prompt", "message", "before", "after"]
 LONG = 60  # letters of names in a folder's
 SHOWN = 20  # facts lost that are shown on a screen
 
@@ -71,12 +70,10 @@ def in_words(share: Share) -> str:
 
 def headline(found: Flips) -> str:
     """The sentence that answers: is it still fine?"""
-    nulls = [s.lost.value for s in found.sides if s.role == "null" and s.lost.value is not None]
-    beside = (
-        f"; asking {short(found.a)} again, or at 8 bits, loses at most {100 * max(nulls):.0f}%"
-        if nulls
-        else ""
-    )
+    nulls = [s for s in found.sides if s.role == "null" and s.lost.value is not None]
+    most = max((side.lost.value or 0 for side in nulls), default=0)
+    again = " or ".join("again" if s.name.endswith("once more") else "at 8 bits" for s in nulls)
+    beside = f"; asking {short(found.a)} {again} loses at most {100 * most:.0f}%" if nulls else ""
     if found.nothing_known:
         verdict = f"Cannot tell: {short(found.a)} knows none of these facts"
     elif found.condition:
@@ -87,9 +84,9 @@ def headline(found: Flips) -> str:
         verdict = "Yes, as far as was asked: no known fact is lost"
     else:
         worst = max(found.compared, key=lambda side: side.lost.value or 0)
-        sure = (worst.lost.low or 0) > max(nulls, default=0)
+        sure = (worst.lost.low or 0) > most
         answer = "No" if sure else "Too few facts to tell"
-        verdict = f"{answer}: {short(worst.name)} loses {in_words(worst.lost)} of the known facts"
+        verdict = f"{answer}: of the known facts {short(worst.name)} loses {in_words(worst.lost)}"
     return f"{verdict}{beside}."
 
 
@@ -133,29 +130,27 @@ def claim_in_words(side: Side) -> str:
 
 def html(found: Flips) -> str:
     """The page, without a link to another host."""
-    facts = {fact.fact_id: fact for fact in found.facts}
-    gains = [
-        (short(side.name), fact, side.answers[fact.fact_id])
-        for side in found.compared
-        for fact in found.facts
-        if not fact.known and fact.fact_id in side.answers and side.answers[fact.fact_id].right
-    ]
-    return (
-        page.templates()
-        .get_template(PAGE)
-        .render(
-            found=found,
-            headline=headline(found),
-            title=f"{short(found.a)} and what became of it",
-            losses=found.losses.to_dict("records"),
-            by_all=found.lost_by_all if len(found.compared) > 1 else [],
-            facts=facts,
-            gains=gains,
-            short=short,
-            words=in_words,
-            claim=claim_in_words,
-        )
+    template = page.templates().get_template(PAGE)
+    return template.render(
+        found=found,
+        headline=headline(found),
+        title=f"{short(found.a)} and what became of it",
+        turned={"lost": _turned(found, known=True), "gained": _turned(found, known=False)},
+        by_all=found.lost_by_all if len(found.compared) > 1 else [],
+        short=short,
+        words=in_words,
+        claim=claim_in_words,
     )
+
+
+def _turned(found: Flips, *, known: bool) -> list[tuple[str, Fact, Answer]]:
+    """`Flips.turned` of all models compared, with their names; the likeliest answers first."""
+    rows = [
+        (short(side.name), fact, said)
+        for side in found.compared
+        for fact, said in found.turned(side, known=known)
+    ]
+    return sorted(rows, key=lambda row: -(row[1].probability or 0))
 
 
 def junit(found: Flips) -> bytes:
@@ -175,8 +170,10 @@ def junit(found: Flips) -> bytes:
             failure = ElementTree.SubElement(
                 case, "failure", message=f"{found.condition} is true: {told}"
             )
-            lost = [fact for fact in found.facts if is_lost(fact, side)]
-            failure.text = "\n".join(_line(fact, side) for fact in lost)
+            failure.text = "\n".join(
+                f"{fact.question} {fact.answer!r} became {said.text!r}"
+                for fact, said in found.turned(side, known=True)
+            )
         ElementTree.SubElement(case, "system-out").text = told
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
@@ -184,37 +181,28 @@ def junit(found: Flips) -> bytes:
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 
 
-def _line(fact: Fact, side: Side) -> str:
-    return f"{fact.question} {fact.answer!r} became {side.answers[fact.fact_id].text!r}"
-
-
 def lost_csv(found: Flips) -> str:
     """The facts that a model compared lost, each once: a CSV that `factrobust`, and the task files beside
     it, can ask."""
-    text = io.StringIO()
-    rows = csv.DictWriter(text, LOST, lineterminator="\n")
-    rows.writeheader()
-    for fact in found.facts:
-        after = {
-            short(s.name): s.answers[fact.fact_id].text for s in found.compared if is_lost(fact, s)
-        }
-        if after:
-            rows.writerow(_lost_row(fact, after))
-    return text.getvalue()
-
-
-def _lost_row(fact: Fact, after: dict[str, str]) -> dict[str, Any]:
-    first, *aliases = fact.accepted
-    return {
-        "question": fact.question,
-        "answer": first,
-        "aliases": json.dumps(aliases, ensure_ascii=False),
-        "relation": fact.relation,
-        "prompt": fact.prompt,
-        "message": fact.message,
-        "before": fact.answer,
-        "after": json.dumps(after, ensure_ascii=False),
-    }
+    after: dict[str, dict[str, str]] = {}
+    for side in found.compared:
+        for fact, said in found.turned(side, known=True):
+            after.setdefault(fact.fact_id, {})[short(side.name)] = said.text
+    rows = [
+        (
+            fact.question,
+            fact.accepted[0],
+            json.dumps(fact.accepted[1:], ensure_ascii=False),
+            fact.relation,
+            fact.prompt,
+            fact.message,
+            fact.answer,
+            json.dumps(after[fact.fact_id], ensure_ascii=False),
+        )
+        for fact in found.facts
+        if fact.fact_id in after
+    ]
+    return pd.DataFrame(rows, columns=LOST).to_csv(index=False)
 
 
 def text(found: Flips) -> str:
@@ -240,14 +228,14 @@ def text(found: Flips) -> str:
         "p",
         "",
     )
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in (header, *rows)
-    ]
-    for row in found.losses.head(SHOWN).to_dict("records"):
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    for lost in found.losses.head(SHOWN).to_dict("records"):
         lines.append(
-            f"lost by {short(row['model'])}: {row['question']} {row['before']!r} became {row['after']!r}"
+            f"lost by {short(lost['model'])}: {lost['question']} {lost['before']!r} became {lost['after']!r}"
         )
     if len(found.losses) > SHOWN:
         lines.append(f"and {len(found.losses) - SHOWN} more, on the page")

@@ -57,6 +57,17 @@ SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.l
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 GATED = ("lost", "gained", "churn")
 AFTER = ["fact_id", "text", "right", "logprob"]  # of the answers of another model
+LOSSES = [  # the columns of `Flips.losses`
+    "model",
+    "relation",
+    "question",
+    "accepted",
+    "before",
+    "probability",
+    "after",
+    "its_probability",
+    "fact_id",
+]
 
 
 class Condition(NamedTuple):
@@ -66,10 +77,10 @@ class Condition(NamedTuple):
     sign: str  # of SIGNS
     number: float
 
-    def holds(self, share: float) -> bool:
-        return bool(SIGNS[self.sign](share, self.number))
+    def holds(self, share: float | None) -> bool:
+        return share is not None and bool(SIGNS[self.sign](share, self.number))
 
-    def is_clear(self, share: Interval) -> bool:
+    def is_clear(self, share: "Interval | Share") -> bool:
         """Whether the whole interval lies on one side of the number; of no fact, none does."""
         return share.n > 0 and self.holds(share.low) == self.holds(share.high)
 
@@ -140,16 +151,6 @@ class Relation(BaseModel):
     lost: int
 
 
-class Claim(BaseModel):
-    """See `pairs.Claim`."""
-
-    margin: float
-    verdict: Literal["equivalent", "worse", "better", "cannot tell"]
-    drop: float
-    p_value: float
-    more: int
-
-
 class Side(BaseModel):
     """A model beside A. lost: of A's known facts; gained: of the others; churn: of the facts that both
     get wrong, those with another wrong answer. mcnemar and claim are missing where not all were asked."""
@@ -163,7 +164,7 @@ class Side(BaseModel):
     churn: Share
     level: float  # of the intervals: above 95% where a condition was looked at several times
     mcnemar: float | None
-    claim: Claim | None
+    claim: pairs.Claim | None
     relations: list[Relation]
     answers: dict[str, Answer]  # by fact_id
 
@@ -197,34 +198,37 @@ class Flips(BaseModel):
         ]
         return pd.DataFrame(rows).rename(columns={"value": "mean"})
 
+    def turned(self, side: Side, *, known: bool) -> list[tuple[Fact, Answer]]:
+        """The facts that a model lost (`known` to A), or gained, with what it said."""
+        asked = [(f, side.answers[f.fact_id]) for f in self.facts if f.fact_id in side.answers]
+        return [(f, said) for f, said in asked if f.known == known and said.right != known]
+
     @property
     def losses(self) -> pd.DataFrame:
-        """The facts lost by the models compared, those of the highest probability first: model, relation,
-        question, accepted, before, probability, after, its_probability (of what is said after), fact_id."""
+        """The facts lost by the models compared, those of the highest probability first: LOSSES."""
         rows = [
-            {
-                "model": side.name,
-                "relation": fact.relation,
-                "question": fact.question,
-                "accepted": fact.accepted,
-                "before": fact.answer,
-                "probability": fact.probability,
-                "after": side.answers[fact.fact_id].text,
-                "its_probability": side.answers[fact.fact_id].probability,
-                "fact_id": fact.fact_id,
-            }
+            (
+                side.name,
+                fact.relation,
+                fact.question,
+                fact.accepted,
+                fact.answer,
+                fact.probability,
+                said.text,
+                said.probability,
+                fact.fact_id,
+            )
             for side in self.compared
-            for fact in self.facts
-            if is_lost(fact, side)
+            for fact, said in self.turned(side, known=True)
         ]
-        columns = ["model", "relation", "question", "accepted", "before", "probability", "after"]
-        table = pd.DataFrame(rows, columns=[*columns, "its_probability", "fact_id"])
+        table = pd.DataFrame(rows, columns=LOSSES)
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     @property
     def lost_by_all(self) -> list[Fact]:
         """The facts that every model compared lost."""
-        return [f for f in self.facts if all(is_lost(f, side) for side in self.compared)]
+        counts = self.losses["fact_id"].value_counts()
+        return [f for f in self.facts if counts.get(f.fact_id, 0) == len(self.compared)]
 
     @property
     def nothing_known(self) -> bool:
@@ -234,38 +238,24 @@ class Flips(BaseModel):
     @property
     def unclear(self) -> list[str]:
         """The names of the models compared whose interval holds the condition's number."""
-        if not self.condition:
-            return []
-        condition = read_condition(self.condition)
-        found = {side.name: getattr(side, condition.name) for side in self.compared}
-        return [name for name, share in found.items() if not condition.is_clear(as_interval(share))]
+        return [name for name, limit, share in self._gated() if not limit.is_clear(share)]
 
     @property
     def met(self) -> list[str]:
         """The names of the models compared of which the condition is true."""
-        if not self.condition:
-            return []
-        condition = read_condition(self.condition)
-        shares = {side.name: getattr(side, condition.name).value for side in self.compared}
-        return [name for name, x in shares.items() if x is not None and condition.holds(x)]
+        return [name for name, limit, share in self._gated() if limit.holds(share.value)]
+
+    def _gated(self) -> Iterator[tuple[str, Condition, Share]]:
+        """Each model compared, the condition, and the share that it is about."""
+        for side in self.compared if self.condition else ():
+            condition = read_condition(self.condition)
+            yield side.name, condition, getattr(side, condition.name)
 
     def save(self, folder: str | Path = "build/flips") -> list[Path]:
         """Write the files of `together.flip_files` into a folder of their own below `folder`."""
         from factrobust.together import flip_files
 
         return flip_files.write(self, Path(folder).expanduser())
-
-
-def as_interval(share: Share) -> Interval:
-    """A share as numbers, NaN where none was asked."""
-    mean, low, high = (np.nan if x is None else x for x in (share.value, share.low, share.high))
-    return Interval(mean, low, high, share.n)
-
-
-def is_lost(fact: Fact, side: Side) -> bool:
-    """Whether A knew a fact and the other model, which was asked it, does not."""
-    said = side.answers.get(fact.fact_id)
-    return fact.known and said is not None and not said.right
 
 
 # -- which facts are asked ---------------------------------------------------------------------------
@@ -306,23 +296,25 @@ def _first(names: list[str], share: float) -> list[str]:
 # -- two models in pairs -----------------------------------------------------------------------------
 
 
-def shares(
-    before: pd.DataFrame, after: pd.DataFrame, planned: Plan, level: float
-) -> dict[str, Interval]:
-    """Lost, gained and churn, of answers (fact_id, right, text) to facts in the order of a plan."""
-    both = before.merge(after, on="fact_id", suffixes=("_a", "_b")).set_index("fact_id")
+def paired(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """The answers of A (_a) and of another model (_b) to the facts that both were asked, [fact_id]."""
+    return before.merge(after, on="fact_id", suffixes=("_a", "_b")).set_index("fact_id")
+
+
+def shares(both: pd.DataFrame, planned: Plan, level: float) -> dict[str, Interval]:
+    """Lost, gained and churn, of `paired` answers to facts in the order of a plan."""
     changed = both["right_a"] != both["right_b"]
 
     def stratum(names: list[str]) -> Stratum:
         asked = both.index.intersection(names)
         return Stratum(len(names), len(asked), int(changed[asked].sum()))
 
-    wrong = ~(both["right_a"] | both["right_b"]).to_numpy(dtype=bool)
-    same = (both["text_a"].map(normalise) == both["text_b"].map(normalise)).to_numpy(dtype=bool)
+    wrong = both[~(both["right_a"] | both["right_b"])]
+    otherwise = wrong["text_a"].map(normalise) != wrong["text_b"].map(normalise)
     return {
         "lost": pairs.weighted_share([stratum(planned.sure), stratum(planned.rest)], level=level),
         "gained": pairs.weighted_share([stratum(planned.wrong)], level=level),
-        "churn": pairs.churn(wrong, same),
+        "churn": pairs.exact_share(int(otherwise.sum()), len(wrong), level=level),
     }
 
 
@@ -338,15 +330,12 @@ def side_of(
 ) -> Side:
     """What a model (its name, fingerprint, prompt_format) lost and gained, of the answers before, and
     after."""
-    found = shares(before, after, planned, level)
-    both = before.merge(after, on="fact_id", suffixes=("_a", "_b"))
-    lost = both["right_a"] & ~both["right_b"]
-    counts = int(lost.sum()), int((~both["right_a"] & both["right_b"]).sum())
+    both = paired(before, after)
+    found = shares(both, planned, level)
+    both["lost"] = both["right_a"] & ~both["right_b"]
+    counts = int(both["lost"].sum()), int((~both["right_a"] & both["right_b"]).sum())
     whole = len(both) == len(before)
-    claim = None
-    if margin is not None and whole:
-        told = pairs.equivalence(*counts, len(both), margin)._asdict()
-        claim = Claim(margin=margin, **told)
+    claim = pairs.equivalence(*counts, len(both), margin) if margin is not None and whole else None
     return Side(
         name=model.name,
         role=role,
@@ -358,59 +347,56 @@ def side_of(
         level=level,
         mcnemar=pairs.mcnemar(*counts) if whole else None,
         claim=claim,
-        relations=_relations(both, lost),
+        relations=_relations(both[both["right_a"]]),
         answers=_answers(both, planned),
     )
 
 
 def _share(found: Interval, of: int) -> Share:
-    value, low, high = (None if np.isnan(x) else float(x) for x in found[:3])
+    value, low, high = map(_number, found[:3])
     return Share(value=value, low=low, high=high, n=found.n, of=of)
 
 
-def _relations(both: pd.DataFrame, lost: pd.Series) -> list[Relation]:
-    """The relations, that with the most losses first."""
-    known = both.assign(lost=lost)[both["right_a"]]
-    counts = known.groupby("relation")["lost"].agg(["size", "sum"]).reset_index()
-    counts = counts.sort_values("sum", ascending=False, kind="stable")
-    rows = counts.itertuples(index=False)
-    return [Relation(relation=str(name), asked=int(n), lost=int(k)) for name, n, k in rows]
+def _relations(known: pd.DataFrame) -> list[Relation]:
+    """The relations of known facts, that with the most losses first."""
+    counts = known.groupby("relation")["lost"].agg(asked="size", lost="sum").reset_index()
+    counts = counts.sort_values("lost", ascending=False, kind="stable")
+    return [Relation(**row) for row in counts.to_dict("records")]
 
 
 def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
-    asked = {*both["fact_id"]}
-    weights = {}
+    weights: dict[str, float] = {}
     for names in planned:
-        for name in (found := asked.intersection(names)):
-            weights[name] = len(names) / len(found)
-    chances = np.exp(both["logprob_b"].astype(float))
-    rows = zip(both["fact_id"], both["text_b"], both["right_b"], chances, strict=True)
+        asked = both.index.intersection(names)
+        weights |= dict.fromkeys(asked, len(names) / max(len(asked), 1))
     return {
-        name: Answer(
-            text=text.strip(), right=bool(right), weight=weights[name], probability=_number(chance)
+        row["fact_id"]: Answer(
+            text=row["text_b"].strip(),
+            right=row["right_b"],
+            weight=weights[row["fact_id"]],
+            probability=_number(np.exp(row["logprob_b"])),
         )
-        for name, text, right, chance in rows
+        for row in both.reset_index().to_dict("records")
     }
 
 
 def facts_of(before: pd.DataFrame) -> list[Fact]:
     """The facts of A's answers (fact_id, relation, question, object, aliases, prompt, message, text,
     right, logprob)."""
-    accepted = answers(before)
     return [
         Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
             question=row["question"],
-            accepted=names,
+            accepted=accepted,
             prompt=row["prompt"],
             message=row["message"],
             answer=row["text"].strip(),
-            known=bool(row["right"]),
+            known=row["right"],
             probability=_number(np.exp(row["logprob"])),
             t_b=_number(row["t_b"]) if row["right"] else None,
         )
-        for row, names in zip(before.to_dict("records"), accepted, strict=True)
+        for row, accepted in zip(before.to_dict("records"), answers(before), strict=True)
     ]
 
 
@@ -476,13 +462,17 @@ def flips(
         sides.append(side_of(model, before, after, planned, level=level, margin=margin))
     most = max(len(side.answers) for side in sides)
     share = next(look for look in looks if len(planned.upto(look)) >= most)
-    for null in nulls:
-        after, _ = _after(null, before, table, planned, (share,), None)
-        sides.append(side_of(null, before, after, planned, role="null", margin=margin))
     known = int(before["right"].sum())
     asked = [f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known"]
     if not known:
         asked.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+    for null in nulls:
+        try:
+            after, _ = _after(null, before, table, planned, (share,), None)
+        except ModelError as error:  # such as weights that are no plain numbers: found once loaded
+            asked.append(f"{short(null.name)} is no null here: {error}")
+        else:
+            sides.append(side_of(null, before, after, planned, role="null", margin=margin))
     print(*asked, sep="\n")
     return Flips(
         a=first.name,
@@ -560,7 +550,8 @@ def _after(
         said = answered(model, some)
         parts.append(said[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
-        if condition and condition.is_clear(shares(before, found, planned, level)[condition.name]):
+        now = shares(paired(before, found), planned, level)
+        if condition and condition.is_clear(now[condition.name]):
             break
     return found, level
 

@@ -7,17 +7,18 @@ A name is that of data/models.csv, a folder, a .gguf file, a hub id, or "URL NAM
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 
 from factrobust import load_model
 from factrobust.models import llama_cpp
 from factrobust.models.damage import Damage, damaged
-from factrobust.models.endpoint import named_endpoint
-from factrobust.models.interface import Model, ModelError
+from factrobust.models.endpoint import check_reached, named_endpoint
+from factrobust.models.interface import Model, ModelError, RecordedModel
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import RecordsError, open_records
 from factrobust.models.stored import stored_form
@@ -91,7 +92,9 @@ def opened(name: Any, dtype: str | None = None) -> Model:
     if isinstance(name, str) and is_address(name):
         name = named_endpoint(name)
     if isinstance(name, Mapping):
-        return load_model(name, dtype=dtype, records=open_records())
+        served = cast(RecordedModel, load_model(name, dtype=dtype, records=open_records()))
+        served.load = partial(_reached, name, served.load)
+        return served
     named = read_name(name)
     place = Path(named.text).expanduser() if exists(named.text) else None
     if place and place.is_dir() and not any(place.iterdir()):
@@ -100,6 +103,12 @@ def opened(name: Any, dtype: str | None = None) -> Model:
     model.prompt_format = named.prompt_format or model.prompt_format
     model.name = name
     return model
+
+
+def _reached(endpoint: Mapping[str, Any], load: Callable[[], Model]) -> Model:
+    """The model of an endpoint, whose server is looked for before its first question."""
+    check_reached(endpoint)
+    return load()
 
 
 def _loaded(named: Named, dtype: str | None) -> Model:
