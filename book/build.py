@@ -1,4 +1,4 @@
-"""The book: all notebooks, the course, explorables and the library's reference as a folder of pages.
+"""The book: all notebooks, the course with its slides, explorables and the library's reference as a folder of pages.
 
 python book/build.py [FOLDER]     # into build/book/html, without a network or a kernel
 """
@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE))
 
 import api  # noqa: E402
 import explorables  # noqa: E402
+import slides  # noqa: E402
 
 NOTEBOOKS = ("notebooks/**/*.ipynb", "notebooks/*.md", "notebooks/course/*.md", "figures/**/*.png")
 
@@ -40,6 +41,7 @@ def assemble(source: Path) -> None:
     index.write_text(index.read_text("utf-8").replace("PARTS", trees), encoding="utf-8")
     api.main(source / "reference")
     explorables.main(source / "_extra" / "explorables")
+    slides.main(source / "_extra" / "slides")
 
 
 def without_ways_out(page: Path) -> str:

@@ -45,7 +45,7 @@ def pages(tmp_path_factory):
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     """The folder of the book's pages."""
-    for package in ("sphinx", "myst_nb", "sphinx_book_theme", "latex2mathml"):
+    for package in ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_revealjs", "latex2mathml"):
         pytest.importorskip(package, reason=f"{package} is in the extra 'book'")
     folder = tmp_path_factory.mktemp("book")
     assert module("build").main(folder) == 0  # with a warning it is 1

@@ -74,7 +74,7 @@ def test_the_fact_lost_is_what_the_notebooks_saw(results):
     block = README[README.index("## What a fact lost") : README.index("## What we found")]
     cell = r" ([^|]+?) \((\d+)%\) \|"
     told = re.findall(rf"^\| ([^|]*\?) \|{cell}{cell}$", block, re.MULTILINE)
-    assert len(told) == 5
+    assert len(told) == 4
     for question, *cells in told:
         for prompt, *cell in zip(
             ["two examples", "no example"], cells[::2], cells[1::2], strict=True
