@@ -25,6 +25,7 @@ OPTIONS = {
     "extra_template_basedirs": [str(HERE)],
     "template_name": "slides",
     "reveal_url_prefix": "reveal",
+    "reveal_theme": "white",  # whose fonts lie beside it
     "exclude_input_prompt": True,
     "exclude_output_prompt": True,
     "embed_images": True,
