@@ -10,7 +10,7 @@ from pathlib import Path
 LIB = Path(__file__).resolve().parents[1] / "lib" / "factrobust"
 TITLES = {
     "": "factrobust", "decoding": "1 decoding", "temporal": "2 time", "wording": "3 wording",
-    "context": "4 context", "exposure": "5 exposure", "models": "models", "datasets": "datasets",
+    "context": "4 context", "exposure": "5 exposure", "together": "6 together", "models": "models", "datasets": "datasets",
     "plots": "plots", "reproduce": "reproduce",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef

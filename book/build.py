@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
@@ -34,7 +36,13 @@ def assemble(source: Path) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
     for page in source.glob("notebooks/**/*.md"):
-        page.write_text(without_ways_out(page), encoding="utf-8")
+        page.write_text(without_ways_out(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+    for page in source.glob("notebooks/**/*.ipynb"):
+        book = nbformat.read(page, as_version=4)
+        for cell in book.cells:
+            if cell.cell_type == "markdown":
+                cell.source = without_ways_out(cell.source, page)
+        nbformat.write(book, page)
     index = source / "index.md"
     parts = sorted(path.name for path in (source / "notebooks").glob("[0-9]-*/"))
     trees = "\n\n".join(map(toctree, parts))
@@ -44,13 +52,13 @@ def assemble(source: Path) -> None:
     slides.main(source / "_extra" / "slides")
 
 
-def without_ways_out(page: Path) -> str:
+def without_ways_out(text: str, page: Path) -> str:
     """The text of a page; of links to what is not in the book, such as README, their words alone."""
 
     def kept(link: re.Match[str]) -> str:
         return link[0] if (page.parent / link[2]).exists() else link[1]
 
-    return LINK.sub(kept, page.read_text(encoding="utf-8"))
+    return LINK.sub(kept, text)
 
 
 def toctree(part: str) -> str:
