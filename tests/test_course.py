@@ -158,6 +158,19 @@ def test_run_all_passes_over_untouched_exercises(tmp_path, monkeypatch):
         assert names["right"] is False
 
 
+def test_a_students_notebook_is_never_overwritten(tmp_path, capsys):
+    path = tmp_path / "week-1-exercises.ipynb"
+    beside = tmp_path / "week-1-exercises-new.ipynb"
+    built = tmp_path / "built"
+    assert build.put("first", path, built) == path
+    assert build.put("second", path, built) == path  # it was as it was built
+    path.write_text("a student's", encoding="utf-8")
+    assert build.put("third", path, built) == beside
+    assert path.read_text(encoding="utf-8") == "a student's"
+    assert beside.read_text(encoding="utf-8") == "third"
+    assert "was changed by hand and stays as it is" in capsys.readouterr().out
+
+
 def test_the_stories_are_what_the_data_show():
     """What 2.4, 3.2, 4.2 and 4.6 tell stands in the outputs of the solved notebooks."""
     told = {
