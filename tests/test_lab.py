@@ -156,7 +156,7 @@ TOLD = (
 def test_the_playground_fits_a_laptops_screen_and_answers(browser, lab):
     """Its code is folded, a sentence stands in each part, and no box cuts its text. Then a slider
     moves a figure, another text an answer, and a question without a date is told so."""
-    with opened(browser, f"{lab}lab/tree/notebooks/playground.ipynb") as page:
+    with opened(browser, f"{lab}lab/tree/notebooks/playground.ipynb?reset") as page:
         assert page.locator(".jp-CodeCell .jp-InputArea-editor:visible").count() == 0
         page.set_viewport_size({"width": WIDTH, "height": TALL})
         page.get_by_role("menuitem", name="Run", exact=True).click()
