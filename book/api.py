@@ -8,11 +8,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIB = Path(__file__).resolve().parents[1] / "lib" / "factrobust"
+# Of the rooms, which have the names of the notebooks' parts; other pages have their package's.
 TITLES = {
-    "": "factrobust", "decoding": "1 decoding", "temporal": "2 time", "wording": "3 wording",
-    "context": "4 context", "exposure": "5 exposure", "models": "models", "datasets": "datasets",
-    "plots": "plots", "reproduce": "reproduce",
-}  # fmt: skip
+    "": "factrobust",
+    "decoding": "1 decoding",
+    "temporal": "2 time",
+    "wording": "3 wording",
+    "context": "4 context",
+    "exposure": "5 exposure",
+    "together": "6 together",
+}
+ENTRY = "### `{}`\n\n```text\n{}\n```\n\n```text\n{}\n```\n"
+MODULE = "\n## {}\n\n```text\n{}\n```\n\n"
+INDEX = """# The library
+
+Read from the sources. Every function says shapes, units and errors.
+
+```{toctree}
+:maxdepth: 1
+
+%s
+```
+"""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -30,26 +47,28 @@ def signature(node: Function | ast.ClassDef) -> str:
     return f"{node.name}({ast.unparse(node.args)}){back}"
 
 
-def entry(node: Function | ast.ClassDef, level: int) -> str:
-    text = f"{'#' * level} `{node.name}`\n\n```text\n{signature(node)}\n```\n\n"
-    text += f"```text\n{ast.get_docstring(node)}\n```\n"
-    if isinstance(node, ast.ClassDef):
-        for part in public(node.body):
-            text += f"\n- **`{signature(part)}`**: `` {' '.join((ast.get_docstring(part) or '').split())} ``\n"
+def entry(node: Function | ast.ClassDef) -> str:
+    """A function or class with its text, and the methods of a class."""
+    text = ENTRY.format(node.name, signature(node), ast.get_docstring(node))
+    methods = public(node.body) if isinstance(node, ast.ClassDef) else []
+    for part in methods:
+        about = " ".join((ast.get_docstring(part) or "").split())
+        text += f"\n- **`{signature(part)}`**: `` {about} ``\n"
     return text
 
 
 def page(package: str) -> str:
     """The page of a package; of "" that of the modules that stand alone."""
-    folder = LIB / package
     text = f"# {TITLES.get(package, package)}\n"
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted((LIB / package).glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        about, parts = ast.get_docstring(tree), list(public(tree.body))
+        about = ast.get_docstring(tree) or ""
+        parts = [entry(node) for node in public(tree.body)]
         if about or parts:
-            name = ".".join(("factrobust", *path.relative_to(LIB).with_suffix("").parts))
-            text += f"\n## {name.removesuffix('.__init__')}\n\n```text\n{about or ''}\n```\n\n"
-            text += "\n".join(entry(node, 3) for node in parts)
+            names = path.relative_to(LIB).with_suffix("").parts
+            name = ".".join(("factrobust", *names)).removesuffix(".__init__")
+            text += MODULE.format(name, about)
+            text += "\n".join(parts)
     return text
 
 
@@ -58,9 +77,5 @@ def main(folder: Path) -> None:
     packages = ["", *sorted(p.name for p in LIB.iterdir() if (p / "__init__.py").exists())]
     for package in packages:
         (folder / f"{package or 'base'}.md").write_text(page(package), encoding="utf-8")
-    lines = "\n".join(package or "base" for package in packages)
-    index = (
-        "# The library\n\nRead from the sources. Every function says shapes, units and errors.\n\n"
-    )
-    index += f"```{{toctree}}\n:maxdepth: 1\n\n{lines}\n```\n"
-    (folder / "index.md").write_text(index, encoding="utf-8")
+    names = [package or "base" for package in packages]
+    (folder / "index.md").write_text(INDEX % "\n".join(names), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The book: all notebooks, the course, explorables and the library's reference as a folder of pages.
+"""The book: all notebooks, the course with its slides, explorables and the library's reference as a folder of pages.
 
 python book/build.py [FOLDER]     # into build/book/html, without a network or a kernel
 """
@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
 import api  # noqa: E402
 import explorables  # noqa: E402
+import slides  # noqa: E402
 
 NOTEBOOKS = ("notebooks/**/*.ipynb", "notebooks/*.md", "notebooks/course/*.md", "figures/**/*.png")
 
@@ -33,22 +36,29 @@ def assemble(source: Path) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
     for page in source.glob("notebooks/**/*.md"):
-        page.write_text(without_ways_out(page), encoding="utf-8")
+        page.write_text(without_ways_out(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+    for page in source.glob("notebooks/**/*.ipynb"):
+        book = nbformat.read(page, as_version=4)
+        for cell in book.cells:
+            if cell.cell_type == "markdown":
+                cell.source = without_ways_out(cell.source, page)
+        nbformat.write(book, page)
     index = source / "index.md"
     parts = sorted(path.name for path in (source / "notebooks").glob("[0-9]-*/"))
     trees = "\n\n".join(map(toctree, parts))
     index.write_text(index.read_text("utf-8").replace("PARTS", trees), encoding="utf-8")
     api.main(source / "reference")
     explorables.main(source / "_extra" / "explorables")
+    slides.main(source / "_extra" / "slides")
 
 
-def without_ways_out(page: Path) -> str:
+def without_ways_out(text: str, page: Path) -> str:
     """The text of a page; of links to what is not in the book, such as README, their words alone."""
 
     def kept(link: re.Match[str]) -> str:
         return link[0] if (page.parent / link[2]).exists() else link[1]
 
-    return LINK.sub(kept, page.read_text(encoding="utf-8"))
+    return LINK.sub(kept, text)
 
 
 def toctree(part: str) -> str:

@@ -18,6 +18,7 @@ html_theme_options = {
     "show_navbar_depth": 1,
     "max_navbar_depth": 2,
     "use_download_button": False,
+    "navbar_persistent": [],  # no second search above the first
 }
 html_context = {"default_mode": "auto"}  # or the theme complains in the browser's console
 html_extra_path = ["_extra"]

@@ -2,166 +2,119 @@
 
 python book/explorables.py FOLDER     # writes dial.html, cube.html, wordings.html, ...
 
-A page in explorables/ is its text, controls and figure; common.js draws, common.css is the look. Only
-the standard library is needed, so that `make book` and `make read` can make them.
+A page in explorables/ is its text, controls and figure; common.js draws, common.css is the look.
 """
 
-import csv
 import json
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 HERE = Path(__file__).resolve().parent
-DATA = HERE.parent / "data" / "teaching"
-PUBLISHED = HERE.parent / "data" / "published"
-CONTEXT = HERE.parent / "data" / "context"
-FIGURES = HERE.parent / "figures"  # as the notebooks wrote their data
-Row = dict[str, str]
+PAGES = HERE / "explorables"
+BOUNDED = ["mean", "low", "high"]  # an estimate with its interval
+HEAD = """<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">\
+<title>{title}</title><link rel="icon" href="data:,"><style>{css}</style>"""
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>{head}</head>
+<body>
+{body}</body>
+</html>
+"""
 
 
-def read(name: str, folder: Path = DATA) -> list[Row]:
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def read(name: str) -> pd.DataFrame:
+    """A table of the repository; of the figures as the notebooks wrote it."""
+    return pd.read_csv(HERE.parent / f"{name}.csv", keep_default_na=False)
 
 
-def number(text: str) -> float | None:
-    return float(text) if text else None
-
-
-def bounded(row: Row) -> dict[str, float]:
-    """A mean and its interval."""
-    return {name: float(row[name]) for name in ("mean", "low", "high")}
-
-
-def points(row: Row) -> str:
-    mean, low, high = (100 * number for number in bounded(row).values())
-    return f"{mean:.0f} points [{low:.0f}, {high:.0f}]"
-
-
-def shares(row: Row) -> str:
-    mean, low, high = bounded(row).values()
-    return f"{mean:.0%} [{low:.0%}, {high:.0%}]"
-
-
-def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
-    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        found[tuple(row[name] for name in names)].append(row)
-    return found
-
-
-def dial() -> list[dict[str, Any]]:
+def dial() -> pd.DataFrame:
     """Mean FRS (d = 1): ours at each sharpness s, and the paper's models as they are."""
-    ours = read("1-decoding/figure-dial", FIGURES)
-    paper = read("1-decoding-table-1", PUBLISHED)
-    return [
-        {
-            "whose": whose,
-            "model": row["model"],
-            "s": float(row.get("s", 1)),
-            "frs": float(row["frs"]),
-        }
-        for whose, rows in (("ours", ours), ("paper", paper))
-        for row in rows
-        if row["d"] == "1"
-    ]
+    ours = read("figures/1-decoding/figure-dial").assign(whose="ours")
+    paper = read("data/published/1-decoding-table-1").assign(whose="paper", s=1.0)
+    both = pd.concat([ours, paper])
+    return both.loc[both["d"] == 1, ["whose", "model", "s", "frs"]]
 
 
-def cube() -> list[dict[str, Any]]:
+def cube() -> pd.DataFrame:
     """What a right date adds to a right name, in nats: four parts of each model, with intervals."""
-    return [
-        {"model": row["model"], "effect": row["effect"], "n": int(row["n"])} | bounded(row)
-        for row in read("2-time/figure-cube", FIGURES)
-    ]
+    return read("figures/2-time/figure-cube")[["model", "effect", "n", *BOUNDED]]
 
 
-def wordings() -> list[dict[str, Any]]:
+def wordings() -> pd.DataFrame:
     """Questions in all wordings: questions, texts, correct (1 or 0), and the answer."""
-    found = []
-    for (model, _), rows in grouped(read("wordings"), "model", "group_id").items():
-        lists = {"questions": [r["question"] for r in rows], "texts": [r["text"] for r in rows]}
-        right = {"correct": [int(row["correct"]) for row in rows]}
-        found.append({"model": model, "answer": rows[0]["answer"]} | lists | right)
-    return found
+    table = read("data/teaching/wordings").rename(
+        columns={"question": "questions", "text": "texts"}
+    )
+    table["correct"] = table["correct"].astype(int)
+    lists = dict.fromkeys(("questions", "texts", "correct"), list)
+    groups = table.groupby(["model", "group_id"], sort=False)
+    return groups.agg({"answer": "first", **lists}).reset_index().drop(columns="group_id")
 
 
-def meter() -> list[dict[str, Any]]:
+def meter() -> pd.DataFrame:
     """Of sentences that assert something false, by words and what they are about: the share followed,
     an example, and how much of following the false sentence is reading (it minus nonsense)."""
-    reading = {
-        (row["model"], row["words"]): bounded(row) | {"said": points(row)}
-        for row in read("4-context/table-meter", FIGURES)
-        if row["part"] == "reading"
-    }
-    examples = {
-        row["words"]: row["sentence"]
-        for row in read("meter", CONTEXT)
-        if row["relation"] == "capital" and row["place"] == "last"
-    }
-    found = []
-    for row in read("4-context/figure-meter", FIGURES):
-        mode, words = row["sentence"].removesuffix(" words").split(", ")
-        if mode == "asserted":
-            found.append(
-                {"model": row["model"], "words": words, "about": row["about"], "n": int(row["n"])}
-                | bounded(row)
-                | {"said": shares(row)}
-                | {"sentence": example(examples[words], row["about"])}
-                | {"reading": reading[row["model"], words]}
-            )
-    return found
+    table = read("figures/4-context/figure-meter")
+    table = table[table["sentence"].str.startswith("asserted, ")]
+    table["words"] = table.pop("sentence").str.extract(", (.*) words", expand=False)
+    templates = read("data/context/meter")
+    templates = templates.query("relation == 'capital' and place == 'last'")
+    templates = templates.set_index("words")["sentence"]
+    reading = read("figures/4-context/table-meter")
+    reading = reading.query("part == 'reading'")
+    reading = reading.set_index(["model", "words"])[BOUNDED]
+    rows = []
+    for row in table.itertuples():
+        of_row = {
+            "said": f"{row.mean:.0%} [{row.low:.0%}, {row.high:.0%}]",
+            "sentence": example(templates[row.words], row.about),
+            "reading": points(reading.loc[(row.model, row.words)]),
+        }
+        rows.append(of_row)
+    columns = ["model", "words", "about", "n", *BOUNDED]
+    return table[columns].assign(**pd.DataFrame(rows, table.index))
+
+
+def points(row: pd.Series) -> dict[str, object]:
+    """A difference with its interval, in numbers and in words."""
+    mean, low, high = 100 * row
+    return row.to_dict() | {"said": f"{mean:.0f} points [{low:.0f}, {high:.0f}]"}
 
 
 def example(template: str, about: str) -> str:
     """A template of data/context/meter.csv, whose words of meaning stand as <word|nonsense>."""
-    nonsense = about == "nonsense"
-    said = re.sub(r"<([^|]*)\|([^>]*)>", lambda found: found[1 + nonsense], template)
+    kept = r"\2" if about == "nonsense" else r"\1"
+    said = re.sub(r"<([^|]*)\|([^>]*)>", kept, template)
     return said.format(subject="Peru" if about == "neighbour" else "Kenya", object="Lima")
 
 
-def exposure() -> list[dict[str, Any]]:
+def exposure() -> pd.DataFrame:
     """The invented world's facts without dates: how many are known and kept."""
-    return [
-        {"model": row["model"], "timing": row["timing"], "contradicted": float(row["contradicted"])}
-        | {name: int(row[name]) for name in ("exposure", "n", "known", "kept")}
-        for row in read("world")
-    ]
+    columns = ["model", "timing", "contradicted", "exposure", "n", "known", "kept"]
+    return read("data/teaching/world")[columns]
 
 
-PAGES: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    page.__name__: page for page in (dial, cube, wordings, meter, exposure)
-}
+TABLES = {table.__name__: table for table in (dial, cube, wordings, meter, exposure)}
 
 
 def page(name: str) -> str:
     """A page with its data, look and code in it."""
-    body = (HERE / "explorables" / f"{name}.html").read_text(encoding="utf-8")
-    title = body.partition("<h1>")[2].partition("</h1>")[0]
-    css, code = (
-        (HERE / "explorables" / f"common.{end}").read_text("utf-8") for end in ("css", "js")
-    )
-    data = json.dumps(PAGES[name](), ensure_ascii=False, separators=(",", ":"))
-    data = data.replace("</", "<\\/")
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    )
-    head += f'<title>{title}</title><link rel="icon" href="data:,"><style>{css}</style>'
+    files = (f"{name}.html", "common.css", "common.js")
+    body, css, code = ((PAGES / file).read_text(encoding="utf-8") for file in files)
+    [title] = re.findall("<h1>(.*)</h1>", body)
+    rows = TABLES[name]().to_dict("records")
+    data = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     body = body.replace("<script>", f"<script>{code}\nconst DATA = {data};", 1)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}</body>\n</html>\n'
-    )
+    return PAGE.format(head=HEAD.format(title=title, css=css), body=body)
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in PAGES:
-        if name == "exposure" and not (DATA / "world.csv").exists():
-            print("no data/teaching/world.csv: run `python data/build_teaching.py world`")
-            continue
+    for name in TABLES:
         (folder / f"{name}.html").write_text(page(name), encoding="utf-8")
 
 

@@ -64,7 +64,7 @@ COMMANDS = [
     Command("make reproduce PROFILE=smoke", prints="Notebooks and figures are in build/smoke/."),
     Command(reproduce("1.2", "SEED=5"), prints="by SEED=5"),
     Command(reproduce("0-start-here", "ASK=1"), prints="1 notebook, "),
-    Command(reproduce("notebooks/0-*", "CLUSTER=local WORKERS=2"), prints="1 notebook, "),
+    Command(reproduce("notebooks/0-s*", "CLUSTER=local WORKERS=2"), prints="1 notebook, "),
     *(
         Command(reproduce(only, "PROFILE=world"), prints="are in build/world/.")
         for only in ("notebooks/1-decoding/1.[1245]*", "2.2", "3.2", "4.2")

