@@ -51,6 +51,8 @@ EARLY = 0, 4, 24  # where the first chunks begin: one loads the model, the next 
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / intervals.TWO_SIDED)  # of half an interval: see Measure
+# Of an unknown fact: behind a true sentence, and behind the same about a nonsense word.
+READ = {"true": "reads", "nonsense": "copied"}
 CONTEXTS = ("irrelevant", "false", "true", "yours")
 TYPOGRAPHY = 1 + spine.FRAMES.index("{small}")  # the form in which no word changes
 ASKED = {  # of a known fact: a number that it has if so much was asked
@@ -63,9 +65,15 @@ ASKED = {  # of a known fact: a number that it has if so much was asked
 HALF = 0.5
 BITS = 4, 8  # of weights that are rounded: the change, and its placebo
 # Of a number: that which stands beside it, of the same facts.
-PLACEBOS = {"wordings": "typography", "false": "irrelevant", "bits4": "bits8"}
-# By whether a fact is read from a true sentence; None: no sentence was put before it.
-UNKNOWN = {1.0: "unknown, but reads it", 0.0: "unknown, and does not read it", None: "unknown"}
+PLACEBOS = {"wordings": "typography", "false": "irrelevant", "bits4": "bits8", "reads": "copied"}
+# By whether an unknown fact is right behind a true sentence, and behind the same about a nonsense word.
+UNKNOWN = {
+    (1.0, 0.0): "unknown, but reads it",
+    (1.0, 1.0): "unknown, and copies it",
+    (0.0, 0.0): "unknown, and does not read it",
+    (0.0, 1.0): "unknown, and does not read it",
+    (None, None): "unknown",
+}
 RECORDED = 0.01  # seconds; an answer that took less was not computed
 SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
 # The worst first, and what is usually done about it; `verdicts` says when each is given.
@@ -88,7 +96,8 @@ class Fact(BaseModel):
     irrelevant, false, yours: 1 if the answer behind that context holds it, else 0; overruled, 1 if the answer
     behind the false context is what that says; years, the share of pairs of a year inside its time and one
     outside that the first wins; bits4 and bits8, 1 if it is right with weights rounded to so many bits.
-    Of an unknown fact: reads, 1 if the answer behind a sentence that states it is right.
+    Of an unknown fact: reads, 1 if the answer behind a sentence that states it is right; copied, 1 if it is so
+    behind the same sentence about a nonsense word; reading, the first minus the second.
     """
 
     fact_id: str
@@ -523,6 +532,7 @@ def _heated(
 def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
     """The answers to the known facts in other wordings and behind contexts, the user's own among them."""
     rows = spine.changed(right, table, seed)
+    rows = rows[rows["form"] != "nonsense"]
     if "context" in right:
         own_contexts = right[right["context"] != ""]
         yours = own_contexts.assign(way="context", form="yours", sentence=own_contexts["context"])
@@ -536,7 +546,7 @@ def _read(model: Model, unknown: pd.DataFrame, table: pd.DataFrame, seed: int) -
     if unknown.empty or spine.is_world(unknown):
         return pd.DataFrame(columns=["fact_id", "form", "sentence", "text", "right", "refused"])
     rows = spine.changed(unknown, table, seed)
-    true = rows[(rows["way"] == "context") & (rows["form"] == "true")]
+    true = rows[(rows["way"] == "context") & rows["form"].isin(READ)]
     asked = true.assign(question=spine.behind(true))
     return spine.greedy(model, asked, free=True, go_on=True)
 
@@ -562,11 +572,13 @@ def _facts(
 ) -> list[Fact]:
     """The facts of a card, of tables of their answers and of numbers [fact_id]."""
     facts = {}
-    reads = dict(zip(read["fact_id"], read["right"].astype(float), strict=True))
+    reads = read.assign(name=read["form"].map(READ), right=read["right"].astype(float))
+    reads = reads.pivot(index="fact_id", columns="name", values="right")
+    reads = reads.assign(reading=reads["reads"] - reads["copied"]) if len(reads) else reads
     for row in said.to_dict("records"):
         known, name = row["right"], row["fact_id"]
         found = numbers.loc[name].dropna().to_dict() if known else {}
-        found |= {"reads": reads[name]} if name in reads else {}
+        found |= reads.loc[name].to_dict() if name in reads.index else {}
         facts[row["fact_id"]] = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
@@ -574,7 +586,7 @@ def _facts(
             accepted=[row["object"], *row["aliases"]],
             answer=row["text"].strip(),
             known=known,
-            verdicts=verdicts(found) if known else [UNKNOWN[found.get("reads")]],
+            verdicts=verdicts(found) if known else [UNKNOWN[found.get("reads"), found.get("copied")]],
             numbers=found,
         )
     every = [*shaken.to_dict("records"), *read.assign(way="context").to_dict("records")]

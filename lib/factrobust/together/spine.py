@@ -36,6 +36,7 @@ FRAMES = (  # other wordings of a question; {small} is it in small letters, with
     "{question} I need it for a quiz.",
 )
 WORLD_VARIANTS = (1, 2, 3, 8, 9)  # wordings of the invented world; nobody saw 8 and 9
+NONSENSE = "Blorp"  # a subject of which nobody knows anything
 HIGHEST = 99.0  # the t_b of what nothing breaks, where a number is needed
 Table = pd.DataFrame
 
@@ -58,8 +59,8 @@ def is_world(table: Table) -> bool:
 
 def changed(asked: Table, pool: Table, seed: int = 0) -> Table:
     """What is changed about each fact, a row a fact and change: the fact's columns with the question in
-    that form; way ("wording" or "context"), form (number of the wording, or of `context.facts.CONTEXTS`),
-    sentence (the context) and stated (in it). Contexts state answers of the `pool`'s facts of the
+    that form; way ("wording" or "context"), form (number of the wording; or of `context.facts.CONTEXTS`,
+    or "nonsense", the true sentence about NONSENSE), sentence (the context) and stated (in it). Contexts state answers of the `pool`'s facts of the
     relation. Facts without another answer there have none, and neither have those of the invented
     world, whose models read contexts in part 4's prompt alone."""
     if is_world(asked):
@@ -80,9 +81,20 @@ def changed(asked: Table, pool: Table, seed: int = 0) -> Table:
     mine = every[every["question_id"].isin(asked["fact_id"])]
     mine = mine[[bool(others) for others in contexts.rivals(mine, every)]]
     said = contexts.known_contexts(mine, every, seed=seed)
+    said = pd.concat([said, _about_nonsense(mine)])
     said = said.rename(columns={"question_id": "fact_id", "context": "form"})
     wordings = wordings.assign(way="wording", sentence="", stated="")
     return pd.concat([wordings, asked.merge(said).assign(way="context")], ignore_index=True)
+
+
+def _about_nonsense(questions: Table) -> Table:
+    """The true sentence of each question about NONSENSE instead of its subject, as `known_contexts`."""
+    rows = []
+    for question in questions.to_dict("records"):
+        subject, truth = re.escape(question["object"]), question["answers"][0]
+        begins = re.sub(subject, NONSENSE, question["prefix"], count=1, flags=re.IGNORECASE)
+        rows.append((question["question_id"], "nonsense", f"{begins} {truth}", truth))
+    return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
 def behind(table: Table) -> pd.Series:
