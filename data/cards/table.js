@@ -2,10 +2,10 @@ function keep(input) {
   const wanted = input.value.toLowerCase(), rows = input.closest("p").nextElementSibling.tBodies[0].rows;
   for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
 }
-function only(text) {
-  const input = document.querySelector("#facts input");
-  input.value = text;
-  keep(input);
+function only(verdict) {
+  const input = document.querySelector("#facts input"), rows = document.querySelector("#facts table").tBodies[0].rows;
+  input.value = verdict;
+  for (const row of rows) row.hidden = !row.lastElementChild.textContent.split("; ").includes(verdict);
   input.scrollIntoView();
 }
 function sort(button) {

@@ -2,7 +2,13 @@
 
 from factrobust.models.interface import Generation, Model, ModelError
 
-CAPITALS = {"Kenya": "Nairobi", "Peru": "Lima", "Italy": "Rome", "Norway": "Oslo", "Cuba": "Havana"}
+CAPITALS = {
+    "Kenya": "Nairobi",
+    "Peru": "Lima",
+    "Italy": "Rome",
+    "Norway": "Oslo",
+    "Cuba": "Havana",
+}
 
 
 class Rule(Model):

@@ -48,46 +48,76 @@ def test_a_folder_is_itself_whatever_signs_it_has(tmp_path, monkeypatch, folder)
         assert names.read_name(f"{name}~prune 0.5") == (name, Damage("prune", 0.5), "")
 
 
-@pytest.mark.parametrize("name", ["x#chats", "x~round", "x~round four", "x~round 4~", "a#b#c"])
-def test_what_is_no_name(name):
-    with pytest.raises(
-        ModelError, match="is no name of a model; write NAME, NAME~round 4 or NAME#"
-    ):
-        names.read_name(name)
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/home/me/models/x", "x"),
+        ("~/models/x~round 4", "x~round 4"),
+        ("llama.cpp:/home/me/x.gguf", "llama.cpp:x.gguf"),
+        ("runs/x, once more", "x, once more"),  # a folder that is there
+        ("org/model#two-shot", "org/model#two-shot"),  # no folder, a name of the hub
+        ("http://host/v1 llama, once more", "llama, once more"),
+    ],
+)
+def test_a_page_names_no_folder(tmp_path, monkeypatch, name, shown):
+    (tmp_path / "runs" / "x").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert names.short(name) == shown
 
 
-def test_no_name_and_an_empty_folder(tmp_path):
-    with pytest.raises(ModelError, match="no model is named; give a name"):
-        names.opened(" ")
-    with pytest.raises(ModelError, match="is empty; give one that holds a model"):
-        names.opened(str(tmp_path))
+NO_NAME = "is no name of a model; write NAME, NAME~round 4 or NAME#"
 
 
-def test_home_is_found(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("x#chats", NO_NAME),
+        ("x~round", NO_NAME),
+        ("x~round four", NO_NAME),
+        ("x~round 4~", NO_NAME),
+        ("a#b#c", NO_NAME),
+        (" ", "no model is named; give a name"),
+        ("~/empty", "the folder ~/empty is empty; give one that holds a model"),
+        ("~/broken", r"cannot be read \(KeyError: .*\); fetch its files anew"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch, name, fault):
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "x").mkdir()
-    with pytest.raises(ModelError, match="the folder ~/x is empty"):
-        names.opened("~/x")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match=fault):
+        names.opened(name)
 
 
-def test_a_model_is_asked_in_its_own_format_unless_that_cannot_be():
-    begun, bare = facts("It is", "It was"), facts("It is", "")
-    chat = ("<", ">")
-    assert names.format_for(model("two-shot"), bare) == "two-shot"
-    assert names.format_for(model("chat-prefix", chat), begun) == "chat-prefix"
-    assert names.format_for(model("chat-prefix", chat), bare) == "instruction"
-    assert names.format_for(model("chat", chat), begun) == "instruction"
-    assert names.format_for(model("prefix"), bare) == "two-shot"
+CHAT = ("<", ">")
 
 
-def test_a_chosen_format_is_kept_or_refused():
-    assert names.format_for(model("two-shot", ("<", ">")), facts(""), "chat") == "chat"
-    with pytest.raises(
-        ModelError, match="m has no chat template and cannot be asked in instruction"
-    ):
-        names.format_for(model("two-shot"), facts("It is"), "instruction")
-    with pytest.raises(ModelError, match="prefix begins the answers, and these facts have no such"):
-        names.format_for(model("two-shot"), facts(""), "prefix")
+@pytest.mark.parametrize(
+    ("own", "chat", "prefixes", "chosen", "found"),
+    [
+        ("two-shot", None, ["It is", ""], "", "two-shot"),
+        ("chat-prefix", CHAT, ["It is", "It was"], "", "chat-prefix"),
+        ("chat-prefix", CHAT, ["It is", ""], "", "instruction"),
+        ("chat", CHAT, ["It is"], "", "instruction"),
+        ("prefix", None, ["It is", ""], "", "two-shot"),
+        ("two-shot", CHAT, [""], "chat", "chat"),
+    ],
+)
+def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, chat, prefixes, chosen, found):
+    assert names.format_for(model(own, chat), facts(*prefixes), chosen) == found
+
+
+@pytest.mark.parametrize(
+    ("chosen", "prefix", "fault"),
+    [
+        ("instruction", "It is", "m has no chat template and cannot be asked in instruction"),
+        ("prefix", "", "prefix begins the answers, and these facts have no such"),
+    ],
+)
+def test_a_format_that_cannot_be_is_refused(chosen, prefix, fault):
+    with pytest.raises(ModelError, match=fault):
+        names.format_for(model("two-shot"), facts(prefix), chosen)
 
 
 def test_the_form_at_other_bits_is_of_a_name_whose_weights_can_be_had():
@@ -104,9 +134,3 @@ def test_the_given_model_keeps_its_format():
     assert names.in_format(given, "zero-shot").prompt_format == "zero-shot"
     assert given.prompt_format == "two-shot"
     assert names.opened(given) is given
-
-
-def test_what_another_library_says_of_a_folder_is_one_sentence(tmp_path):
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"cannot be read \(KeyError: .*\); fetch its files anew"):
-        names.opened(str(tmp_path))

@@ -4,7 +4,7 @@ import runpy
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pytest
 
 from factrobust.datasets.facts import load_facts, questions
 from factrobust.models.damage import Damage
@@ -13,60 +13,65 @@ from factrobust.together import shaken
 
 RULED = runpy.run_path(str(Path(__file__).with_name("ruled.py")))
 Rule, knows, repeats = (RULED[name] for name in ("Rule", "knows", "repeats"))
+NAMES = ["capital/kenya", "capital/peru", "atomic_number/gold", "atomic_number/iron"]
 
 
-def facts(*names):
+@pytest.fixture(scope="module")
+def pool():
     every = questions(load_facts())
-    return every[every["fact_id"].isin(names)].reset_index(drop=True)
+    return every[every["fact_id"].isin(NAMES)].reset_index(drop=True)
 
 
-POOL = facts("capital/kenya", "capital/peru", "atomic_number/gold", "atomic_number/iron")
-ASKED = POOL[POOL["subject"].isin(["Kenya", "gold"])]
+@pytest.fixture
+def asked(pool):
+    return pool[pool["subject"].isin(["Kenya", "gold"])]
 
 
-def test_a_relation_with_paraphrases_is_asked_in_them_and_others_in_frames():
-    rows = shaken.other_words(ASKED)
+@pytest.fixture
+def kenya(pool):
+    return pool[pool["subject"] == "Kenya"]
+
+
+def test_a_relation_with_paraphrases_is_asked_in_them_and_others_in_frames(asked):
+    rows = shaken.other_words(asked)
     assert rows.groupby("fact_id")["form"].agg(sorted).tolist() == [[1, 2], [1, 2]]
-    own = dict(zip(ASKED["fact_id"], ASKED["question"], strict=True))
-    for row in rows.itertuples():
-        holds = own[row.fact_id] in row.question  # a frame holds the question as it is
-        assert holds == (row.relation == "atomic_number")
+    own = rows["fact_id"].map(asked.set_index("fact_id")["question"])
+    for row, question in zip(rows.itertuples(), own, strict=True):
+        # A frame holds the question as it is.
+        assert (question in row.question) == (row.relation == "atomic_number")
         assert row.subject.lower() in row.question.lower()
-    assert set(rows["arm"]) == {"other words"}
 
 
-def test_versions_without_a_changed_word_have_the_words_of_the_question():
-    rows = shaken.no_word_changed(ASKED)
-    own = dict(zip(ASKED["fact_id"], ASKED["question"], strict=True))
+def test_versions_without_a_changed_word_have_the_words_of_the_question(asked):
+    rows = shaken.no_word_changed(asked)
     assert sorted(rows["form"]) == [1, 1, 2, 2]
-    for row in rows.itertuples():
-        assert row.question != own[row.fact_id]
-        assert normalise(row.question) == normalise(own[row.fact_id])
+    own = rows["fact_id"].map(asked.set_index("fact_id")["question"])
+    assert (rows["question"] != own).all()
+    assert rows["question"].map(normalise).tolist() == own.map(normalise).tolist()
 
 
-def test_a_false_sentence_its_nonsense_twin_and_a_filler():
-    rows = shaken.sentences(ASKED, POOL).query("subject == 'Kenya'").set_index("arm")
-    asked = "What is the capital of Kenya?"
-    false = rows.loc["false", "question"]
-    assert false in (
-        f"The capital of Kenya is Lima. {asked}",
-        f"Lima is the capital of Kenya. {asked}",
+def test_a_false_sentence_its_nonsense_twin_and_a_filler(asked, pool):
+    rows = shaken.sentences(asked, pool).query("subject == 'Kenya'").set_index("arm")
+    said = rows["question"]
+    question = "What is the capital of Kenya?"
+    assert said["false"] in (
+        f"The capital of Kenya is Lima. {question}",
+        f"Lima is the capital of Kenya. {question}",
     )
-    assert rows.loc["nonsense", "question"] == false.replace("capital", "blorp", 1)
-    assert rows.loc["filler", "question"].startswith("Kenya ")
-    assert "Lima" not in rows.loc["filler", "question"]
+    assert said["nonsense"] == said["false"].replace("capital", "blorp", 1)
+    assert said["filler"].startswith("Kenya ")
+    assert "Lima" not in said["filler"]
     assert [names[0] for names in rows["names"]] == ["Lima"] * 3
 
 
-def test_a_model_that_knows_loses_nothing_and_one_that_repeats_loses_what_is_stated():
-    kenya = ASKED[ASKED["subject"] == "Kenya"]
-    firm = shaken.answered(Rule(knows("Kenya")), kenya, POOL)
+def test_a_model_that_knows_loses_nothing_and_one_that_repeats_loses_what_is_stated(kenya, pool):
+    firm = shaken.answered(Rule(knows("Kenya")), kenya, pool)
     assert firm["right"].all()
     assert firm["says"].dropna().tolist() == [False] * 3
     assert firm.loc[firm["t_b"].notna(), "arm"].tolist() == ["no word changed"]  # the first alone
-    weak = shaken.answered(Rule(repeats), kenya, POOL).set_index("arm")
-    stated_last = weak.loc["false", "question"].startswith("The capital")
+    weak = shaken.answered(Rule(repeats), kenya, pool).set_index("arm")
     assert not weak.loc["false", "right"]
+    stated_last = weak.loc["false", "question"].startswith("The capital")
     assert weak.loc["false", "says"] == stated_last
     assert not weak.loc["filler", "says"]
 
@@ -76,28 +81,27 @@ class Heated(Rule):
 
     def answer(self, job):
         for i, request in enumerate(job.requests):
-            right = request["temperature"] < 0.1
-            self.rule = knows("Kenya" if right else "Peru")
+            self.rule = knows("Kenya" if request["temperature"] < 0.1 else "Peru")
             one = type(job)(job.operation, [request], job.settings)
             for _, values in super().answer(one):
                 yield [i], values
 
 
-def test_heat_and_nearly_none_are_shares_of_the_models_own_median():
-    kenya = ASKED[ASKED["subject"] == "Kenya"]
+def test_heat_and_nearly_none_are_shares_of_the_models_own_median(kenya):
     rows = shaken.sampled(Heated(knows("Kenya")), kenya, 2.0)
     right = rows.groupby("arm")["right"].agg(["mean", "size"])
     assert right.loc["hot"].tolist() == [0, shaken.SAMPLES]  # at 1.0
     assert right.loc["cold"].tolist() == [1, shaken.SAMPLES]  # at 0.01
 
 
-def test_weights_are_asked_in_the_models_prompt(monkeypatch):
+def test_weights_are_asked_in_the_models_prompt(monkeypatch, pool):
     other = Rule(knows("Peru"), name="kenya, rounded", prompt_format="zero-shot")
     monkeypatch.setattr(shaken, "damaged", lambda name, way: other)
-    said = shaken.rounded(Rule(knows("Kenya"), name="mine"), POOL.head(2), [Damage("round", 4)])
+    two = pool[pool["relation"] == "capital"]
+    said = shaken.rounded(Rule(knows("Kenya"), name="mine"), two, [Damage("round", 4)])
     assert said["model"].tolist() == ["mine"] * 2
     assert said["arm"].tolist() == ["round 4"] * 2
-    by_fact = dict(zip(said["fact_id"], said["right"], strict=True))
+    by_fact = said.set_index("fact_id")["right"].to_dict()
     assert by_fact == {"capital/kenya": False, "capital/peru": True}
     assert other.prompt_format == "zero-shot"  # the given one keeps its own
 
@@ -114,11 +118,9 @@ class Dated(Rule):
 def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_subject():
     """Two years inside the fact's time, one before and one after: the later ones win."""
     statements = shaken.dated(12)
-    labels = statements.groupby(["fact_id", "asked_of"])["label"].agg(sorted)
-    assert {tuple(found) for found in labels} <= {
-        ("correct", "correct", "incorrect", "incorrect"),
-        ("correct", "incorrect", "incorrect"),
-    }
+    labels = statements.groupby(["fact_id", "asked_of"])["label"].value_counts().unstack()
+    assert labels["correct"].isin([1, 2]).all()
+    assert (labels["incorrect"] == 2).all()
     lost = shaken.years(Dated(knows("Kenya")), statements)
     assert lost.groupby("arm")["lost"].agg(["mean", "size"]).values.tolist() == [[0.5, 12]] * 2
-    assert pd.notna(lost["relation"]).all()
+    assert lost["relation"].notna().all()

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.context.rules import KINDS, decide, degeneracy, published_source, right
-from factrobust.intervals import bootstrap_mean, exact_share, with_bounds
+from factrobust.intervals import binomial_interval, bootstrap_mean, exact_share
 from factrobust.text import normalise
 
 SOURCES = ("parametric", "contextual", "other", "none")
@@ -162,8 +162,9 @@ def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame
     """Counts that a paper prints with their shares of the total over the columns `by`. `counts` has
     those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")
-    table = counts.assign(total=total, share=counts["count"] / total, n=total)
-    return with_bounds(table, "share")
+    low, high = binomial_interval(counts["count"], total)
+    share = counts["count"] / total
+    return counts.assign(total=total, share=share, low=low, high=high, n=total)
 
 
 def perplexity_table(

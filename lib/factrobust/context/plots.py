@@ -4,6 +4,7 @@ apart."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -147,8 +148,9 @@ def boxes(table: pd.DataFrame, column: str) -> Figure:
     )
     for axis, part in panels:
         part = part.fillna({"5%": part["25%"], "95%": part["75%"]})
+        boxes: Any = part.rename(columns=BOX).to_dict("records")
         axis.bxp(
-            part.rename(columns=BOX).to_dict("records"),
+            boxes,
             positions=part[column].map(rows.index).tolist(),
             orientation="horizontal",
             widths=0.6,

@@ -197,7 +197,8 @@ def counterfactuals(answers: pd.DataFrame, *, seed: int = 0) -> np.ndarray:
     objects = answers["object"].tolist()
     spellings = list(map(normalise, texts))
     drawn = np.full(len(answers), -1, dtype=np.int64)
-    for base_id, rows in answers.groupby("base_id", sort=False).indices.items():
+    for base_id, places in answers.groupby("base_id", sort=False).indices.items():
+        rows = np.asarray(places)
         names = tuple(objects[j] for j in rows)
         for i in rows:
             lots = rows[by_lot(f"{seed}\n{base_id}\n{objects[i]}\n", names)]

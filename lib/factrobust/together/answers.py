@@ -1,7 +1,7 @@
 """What models were asked: the answers that parts mark, with their verdicts, and all recorded calls."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -13,75 +13,53 @@ from factrobust.reproduce.again import name_of, words
 from factrobust.reproduce.profiles import declared_parameters, find_notebooks
 from factrobust.together.study import Study
 
-Parameters = dict[str, Any]  # of a notebook, by name
+
+class Part(NamedTuple):
+    """Where a part's answers come from."""
+
+    notebook: str  # whose parameters tell what was asked
+    study: Callable[..., Any]
+    parameters: tuple[str, ...]  # of the notebook, for the study; models and seed are all studies'
+    table: str  # of the study: its answers
+    mark: str  # the column that marks them
 
 
-def _decoding(given: Parameters, records: Records) -> pd.DataFrame:
-    return decoding.Study(
-        models=given["models"],
-        data=given["data"],
-        n_questions=given["n_questions"],
-        seed=given["seed"],
-        records=records,
-    ).marked
-
-
-def _time(given: Parameters, records: Records) -> pd.DataFrame:
-    return temporal.Study(
-        models=given["models"],
-        data=given["data"],
-        n_facts=given["n_facts"],
-        n_fine=given["n_fine"],
-        n_correct=given["n_correct"],
-        n_incorrect=given["n_incorrect"],
-        n_others=given["n_others"],
-        seed=given["seed"],
-        records=records,
-    ).scores
-
-
-def _wording(given: Parameters, records: Records) -> pd.DataFrame:
-    return wording.Study(
-        models=given["models"],
-        data=given["data"],
-        n_facts=given["n_facts"],
-        max_new_tokens=given["max_new_tokens"],
-        sentence_encoder=given["sentence_encoder"],
-        seed=given["seed"],
-        records=records,
-    ).marked
-
-
-def _context(given: Parameters, records: Records) -> pd.DataFrame:
-    return context.Study(
-        models=given["models"],
-        questions=given["questions"],
-        n_objects=given["n_objects"],
-        seed=given["seed"],
-        records=records,
-    ).marked
-
-
-def _together(given: Parameters, records: Records) -> pd.DataFrame:
-    made = Study(
-        models=given["models"],
-        data=given["data"],
-        prompt_format=given["prompt_format"],
-        n_questions=given["n_questions"],
-        n_known=given["n_known"],
-        seed=given["seed"],
-        records=records,
-    )
-    return pd.concat([made.known.assign(arm="question", form=1), made.answers], ignore_index=True)
-
-
-# Of each part: the notebook whose parameters tell what was asked, its answers, and the column that marks them.
 PARTS = {
-    "decoding": ("1-decoding/1.1-*", _decoding, "exact_match"),
-    "time": ("2-time/2.2-*", _time, ""),
-    "wording": ("3-wording/3.2-*", _wording, "correct"),
-    "context": ("4-context/4.2-*", _context, "correct"),
-    "together": ("6-together/6.1-*", _together, "right"),
+    "decoding": Part(
+        "1-decoding/1.1-*",
+        decoding.Study,
+        ("data", "n_questions"),
+        "marked",
+        "exact_match",
+    ),
+    "time": Part(
+        "2-time/2.2-*",
+        temporal.Study,
+        ("data", "n_facts", "n_fine", "n_correct", "n_incorrect", "n_others"),
+        "scores",
+        "",
+    ),
+    "wording": Part(
+        "3-wording/3.2-*",
+        wording.Study,
+        ("data", "n_facts", "max_new_tokens", "sentence_encoder"),
+        "marked",
+        "correct",
+    ),
+    "context": Part(
+        "4-context/4.2-*",
+        context.Study,
+        ("questions", "results", "n_objects"),
+        "marked",
+        "correct",
+    ),
+    "together": Part(
+        "6-together/6.1-*",
+        Study,
+        ("data", "prompt_format", "n_questions", "n_known"),
+        "answers",
+        "right",
+    ),
 }
 SHOWN = ("part", "model", "fact_id", "prompt", "text", "accepted", "correct", "logprob")
 SPOKEN = ("generate", "sample")  # operations whose results are texts
@@ -107,20 +85,24 @@ def answers(part: str | None = None, models: Sequence[str] | None = None) -> pd.
 
 
 def _of(part: str, models: Sequence[str] | None, records: Records) -> pd.DataFrame:
-    pattern, asked, mark = PARTS[part]
-    [notebook] = find_notebooks(ROOT, f"notebooks/{pattern}")
+    about = PARTS[part]
+    [notebook] = find_notebooks(ROOT, f"notebooks/{about.notebook}")
     given = declared_parameters(ROOT / notebook)
     wanted = [m for m in given["models"] if models is None or m in models]
     if not wanted:
         return pd.DataFrame()
-    table = asked(given, records)
+    asked = {name: given[name] for name in ("models", "seed", *about.parameters)}
+    study = about.study(**asked, records=records)
+    table = getattr(study, about.table)
+    if part == "together":  # the questions as they are, too
+        table = pd.concat([study.known.assign(arm="question", form=1), table], ignore_index=True)
     table = table[table["model"].isin(wanted)]  # all were asked: which facts may depend on it
     table = table.rename(columns={old: new for old, new in SAME.items() if new not in table})
     if "accepted" not in table and {"object", "aliases"} <= {*table}:
         table = table.assign(accepted=pd.Series(accepted(table), table.index, dtype=object))
     if "logprob" not in table and "logprobs" in table:
         table = table.assign(logprob=table["logprobs"].map(sum))
-    table = table.rename(columns={mark: "correct"}).assign(part=part)
+    table = table.rename(columns={about.mark: "correct"}).assign(part=part)
     first = [name for name in SHOWN if name in table]
     return table[[*first, *table.columns.difference(first, sort=False)]]
 

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -38,10 +37,9 @@ from factrobust.together.opened import (
     exists,
     format_for,
     in_format,
-    is_address,
     opened,
-    read_name,
     rounded,
+    short,
     stored_as,
 )
 from factrobust.wording.metrics import stated
@@ -50,9 +48,12 @@ KNOWN, CHUNK, ENOUGH = 60, 60, 5  # ENOUGH relations are drawn for intervals
 EARLY = 0, 4, 24  # where the first chunks begin: one loads the model, the next gives the pace
 FEW = 10  # facts, below which a measure of some of the known facts carries no claim
 DECODER = {"temperature": 0.7, "top_p": 0.9}
+SAMPLES = 5  # of a model that cannot be tempered
 DIFFERENCE = 2**0.5 * (1 + 0.8416 / intervals.TWO_SIDED)  # of half an interval: see Measure
-CONTEXTS = ("irrelevant", "false", "true", "yours")
 TYPOGRAPHY = 1 + spine.FRAMES.index("{small}")  # the form in which no word changes
+CONTEXTS = ("irrelevant", "false", "true", "yours")  # of a known fact
+# Of an unknown fact: behind a true sentence, and behind the same about a nonsense word.
+READ = {"true": "reads", "nonsense": "copied"}
 ASKED = {  # of a known fact: a number that it has if so much was asked
     "wordings": "in other words",
     "irrelevant": "behind a sentence",
@@ -63,11 +64,20 @@ ASKED = {  # of a known fact: a number that it has if so much was asked
 HALF = 0.5
 BITS = 4, 8  # of weights that are rounded: the change, and its placebo
 # Of a number: that which stands beside it, of the same facts.
-PLACEBOS = {"wordings": "typography", "false": "irrelevant", "bits4": "bits8"}
-# By whether a fact is read from a true sentence; None: no sentence was put before it.
-UNKNOWN = {1.0: "unknown, but reads it", 0.0: "unknown, and does not read it", None: "unknown"}
+PLACEBOS = {
+    "wordings": "typography",
+    "false": "irrelevant",
+    "bits4": "bits8",
+    "reads": "copied",
+}
+UNKNOWN = {  # by what an unknown fact reads and copies
+    (1.0, 0.0): "unknown, but reads it",
+    (1.0, 1.0): "unknown, and copies it",
+    (0.0, 0.0): "unknown, and does not read it",
+    (0.0, 1.0): "unknown, and does not read it",
+    (None, None): "unknown",
+}
 RECORDED = 0.01  # seconds; an answer that took less was not computed
-SAMPLED = (0.5, 1.0, 1.5, 2.0)  # for t_b by five samples, where nothing can be tempered
 # The worst first, and what is usually done about it; `verdicts` says when each is given.
 VERDICTS = tables.read_csv(DATA / "cards" / "verdicts.csv", index_col="verdict")
 MEASURES = tables.read_csv(DATA / "cards" / "measures.csv")  # those of a model, and their baselines
@@ -82,13 +92,15 @@ CANNOT = [
 class Fact(BaseModel):
     """What is told of one fact; what was not asked, or cannot be, is missing.
 
-    numbers, of a known fact: logprob (of the answer, nats), t_b (99 if nothing breaks it), frs; kept, the
-    answer's probability under the decoder's settings; wordings, the share of other wordings whose answer
-    holds the right one; typography, 1 if that in small letters and without a question mark does, else 0; true,
-    irrelevant, false, yours: 1 if the answer behind that context holds it, else 0; overruled, 1 if the answer
-    behind the false context is what that says; years, the share of pairs of a year inside its time and one
-    outside that the first wins; bits4 and bits8, 1 if it is right with weights rounded to so many bits.
-    Of an unknown fact: reads, 1 if the answer behind a sentence that states it is right.
+    numbers, of a known fact: logprob (of the answer, nats), t_b (99 if nothing breaks it), frs;
+    kept, the answer's probability under the decoder's settings; wordings, the share of other
+    wordings whose answer holds the right one; typography, 1 if that in small letters and without a
+    question mark does, else 0; true, irrelevant, false, yours: 1 if the answer behind that context
+    holds it, else 0; overruled, 1 if the answer behind the false context is what that says; years,
+    the share of pairs of a year inside its time and one outside that the first wins; bits4 and
+    bits8, 1 if it is right with weights rounded to so many bits. Of an unknown fact: reads, 1 if
+    the answer behind a sentence that states it is right; copied, 1 if it is so behind the same
+    sentence about a nonsense word.
     """
 
     fact_id: str
@@ -104,8 +116,8 @@ class Fact(BaseModel):
 
 
 class Measure(BaseModel):
-    """A number with its interval, n (facts), a baseline, and the smallest difference between two such
-    numbers that such an n shows in four of five cases (at 5%, two-sided)."""
+    """A number with its interval, n (facts), a baseline, and the smallest difference between two
+    such numbers that such an n shows in four of five cases (at 5%, two-sided)."""
 
     name: str
     value: float
@@ -145,77 +157,59 @@ class Card(BaseModel):
 
     @property
     def numbers(self) -> pd.DataFrame:
-        """A row a fact and number: fact_id, relation, name ("known", or as `Fact` says), value."""
-        rows = [
-            (fact.fact_id, fact.relation, name, float(value))
-            for fact in self.facts
-            for name, value in ({"known": fact.known} | fact.numbers).items()
-        ]
-        return pd.DataFrame(rows, columns=["fact_id", "relation", "name", "value"])
+        """The facts' numbers [fact_id and relation], a column each; known is 1 or 0."""
+        rows = []
+        for fact in self.facts:
+            about = {"fact_id": fact.fact_id, "relation": fact.relation, "known": fact.known}
+            rows.append(about | fact.numbers)
+        return pd.DataFrame(rows).set_index(["fact_id", "relation"]).astype(float)
 
     def digested(self) -> str:
         text = json.dumps(self.model_dump(mode="json", exclude={"digest"}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
-    def short_name(self) -> str:
-        """The model's name without the folders above it, in letters for a file's name."""
-        if is_address(self.model):
-            return tables.slug(self.model.split()[1])
-        try:
-            text, change, prompt_format = read_name(self.model)
-        except ModelError:  # of a model that was given as such, with a name of its own
-            return tables.slug(self.model)
-        last = Path(text).expanduser().resolve().name if exists(text) else text.rpartition("/")[2]
-        return tables.slug(f"{last} {change.label if change else ''} {prompt_format}")
-
-    @property
     def stem(self) -> str:
-        """What its files are called: a model of data/models.csv that was asked as usual by its name alone,
-        any other by its name, its data, and eight digits that no card of another model, folder, prompt
-        format, decoder or data has."""
+        """What its files are called: a model of data/models.csv that was asked as usual by its name
+        alone, any other by its name, its data, and eight digits that no card of another model,
+        folder, prompt format or data has."""
         line = settings_of(self.model)
-        asked = self.prompt_format, self.data, self.decoder
-        if line and asked == (line.prompt_format, usual_data(self.model), DECODER):
+        asked = self.prompt_format, self.data
+        if line and asked == (line.prompt_format, usual_data(self.model)):
             return tables.slug(self.model)
-        place = str(Path(self.model).expanduser().resolve()) if exists(self.model) else ""
-        about = [
-            self.model,
-            place,
-            self.fingerprint,
-            self.prompt_format,
-            self.data,
-            self.data_sha256,
-        ]
-        digits = hashlib.sha256(json.dumps([*about, self.decoder]).encode()).hexdigest()[:8]
+        place = Path(self.model).expanduser().resolve() if exists(self.model) else Path()
+        about = [self.model, str(place), self.fingerprint, *asked, self.data_sha256]
+        digits = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
+        name = tables.slug(place.name or short(self.model).rpartition("/")[2])
         data = tables.slug(self.data.removesuffix(".csv"))
-        return f"{self.short_name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"
+        return f"{name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"
 
     def save(self, folder: str | Path = "build/cards", name: str = "") -> list[Path]:
-        """Write NAME.json, and from it NAME.png, NAME.html and NAME.yaml (a `model-index` block). NAME is
-        the card's `stem` unless one is given."""
+        """Write NAME.json, and from it NAME.png, NAME.html and NAME.yaml (a `model-index` block).
+        NAME is the card's `stem` unless one is given."""
         from factrobust.together import page
 
         name, folder = name or self.stem, Path(folder).expanduser()
         made = self._as_committed(DATA / "cards" / f"{name}.json")
-        written = (made.model_dump_json(indent=1) + "\n").encode()
-        files = {"json": written, "png": page.picture(made)}
-        files |= {"html": page.html(made).encode(), "yaml": page.model_index(made).encode()}
+        files = {
+            "json": f"{made.model_dump_json(indent=1)}\n".encode(),
+            "png": page.picture(made),
+            "html": page.html(made).encode(),
+            "yaml": page.model_index(made).encode(),
+        }
         folder.mkdir(parents=True, exist_ok=True)
         for end, content in files.items():
             write_atomically(folder / f"{name}.{end}", content)
         return [folder / f"{name}.{end}" for end in files]
 
     def _as_committed(self, file: Path) -> Self:
-        """The committed card, if this one differs from it in nothing but the commit that made it: a run that
-        makes the same card again changes no file."""
+        """The committed card, if this one differs from it in nothing but the commit that made it: a
+        run that makes the same card again changes no file."""
         if not file.is_file():
             return self
         before = type(self).model_validate_json(file.read_text("utf-8"))
-        told = {"commit", "digest"}
-        whole = before.digest == before.digested()
-        same = whole and (before.model_dump(exclude=told) == self.model_dump(exclude=told))
-        return before if same else self
+        again = self.model_copy(update={"commit": before.commit})
+        return before if again.digested() == before.digest else self
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -227,8 +221,8 @@ class Card(BaseModel):
 
 
 class Questions(NamedTuple):
-    """The facts that can be asked, in the order of asking; what their data are called, and the SHA-256
-    of these."""
+    """The facts that can be asked, in the order of asking; what their data are called, and the
+    SHA-256 of these."""
 
     table: pd.DataFrame
     called: str
@@ -240,15 +234,18 @@ def questions(data: str | Path | None, name: str, seed: int = 0) -> Questions:
     world's for a model that grew there. They are in an order drawn by the seed and their names."""
     if data is not None:
         path = Path(data).expanduser()
-        table = _shuffled(own.read_questions(path), seed)
-        return Questions(table, path.name, hashlib.sha256(noted(path).read_bytes()).hexdigest())
-    called = usual_data(name)
-    every = load_named([called], limit=900, seed=seed).table
-    if called == "embedded":
-        every = pd.concat([every, spine.dated_facts(60, seed)])
-    every = _shuffled(every, seed)
-    text = every[["fact_id", "question", "object"]].to_csv(index=False)
-    return Questions(every, called, hashlib.sha256(text.encode()).hexdigest())
+        called, table = path.name, own.read_questions(path)
+        content = noted(path).read_bytes()
+    else:
+        called = usual_data(name)
+        table = load_named([called], limit=900, seed=seed).table
+        if called == "embedded":
+            table = pd.concat([table, spine.dated_facts(60, seed)])
+    lots = [draws.hash48(seed, fact) for fact in table["fact_id"]]
+    table = table.iloc[np.argsort(lots)].reset_index(drop=True)
+    if data is None:
+        content = table[["fact_id", "question", "object"]].to_csv(index=False).encode()
+    return Questions(table, called, hashlib.sha256(content).hexdigest())
 
 
 def usual_data(name: str) -> str:
@@ -257,189 +254,86 @@ def usual_data(name: str) -> str:
     return "world" if grown else "embedded"
 
 
-def _shuffled(table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    lots = [draws.hash48(seed, name) for name in table["fact_id"]]
-    return table.iloc[np.argsort(lots)].reset_index(drop=True)
-
-
 def card(
     model: Any,
     data: str | Path | None = None,
     *,
     known: int = KNOWN,
     all_facts: bool = False,
-    decoder: Mapping[str, float] = DECODER,
-    seed: int = 0,
-    facts: Sequence[str] | None = None,
     dtype: str | None = None,
 ) -> Card:
     """Ask a model until `known` facts are right, and shake these.
 
     `model` is a name (`together.opened`), an endpoint's mapping, or a model, which keeps its prompt
-    format. `data` is a CSV of one's own (`datasets.own`). `all_facts` asks all of it. `decoder` are the
-    settings that you use the model with (temperature, top_k, top_p, min_p). `facts` names those to ask
-    instead. Raises ModelError or FactsError, one sentence; answers so far are in the records.
+    format. `data` is a CSV of one's own (`datasets.own`). `all_facts` asks all of it. Raises
+    ModelError or FactsError, one sentence; answers so far are in the records.
     """
+    # 1. Who is asked what; a wrong name or file is told before anything is asked.
     asked = opened(model, dtype)
-    every = questions(data, asked.name, seed)
+    every = questions(data, asked.name)
     chosen = format_for(asked, every.table, chosen_format(model))
     tell_format(asked, chosen)
-    wanted = len(every.table) if all_facts or facts is not None else known
+    asked = in_format(asked, chosen)
     at_bits = {bits: rounded(model, bits, chosen, dtype) for bits in BITS}
-    return card_of(
-        in_format(asked, chosen),
-        every,
-        facts=facts,
-        known=wanted,
-        decoder=decoder,
-        seed=seed,
-        at_bits={bits: other for bits, other in at_bits.items() if other is not None},
-        stored=stored_as(model),
-    )
-
-
-def tell_format(model: Model, chosen: str, why: str = "") -> None:
-    """Print in which prompt format a model is asked."""
-    other = "" if model.prompt_format == chosen else f", not {model.prompt_format}"
-    print(f"{model.name} is asked in the prompt format {chosen}{other}{why}")
-
-
-def card_of(
-    model: Model,
-    every: Questions,
-    *,
-    facts: Sequence[str] | None,
-    known: int,
-    decoder: Mapping[str, float],
-    seed: int,
-    at_bits: Mapping[int, Model] = MappingProxyType({}),
-    stored: str = "",
-) -> Card:
-    """The card of a model in its own prompt format: of the facts of that name, or of the first ones until
-    `known` are right. What contexts state is drawn from `every` fact, whichever are asked. `at_bits` are
-    the model with weights rounded to so many bits; `stored` is what its file holds."""
-    table = every.table
-    if facts is not None:
-        table = table[table["fact_id"].isin(facts)].reset_index(drop=True)
-    if table.empty:
-        raise ModelError(f"{every.called} has none of the facts that {model.name} is to be asked")
-    # 1. What is known.
-    frames = [] if spine.is_world(table) else list(spine.FRAMES)
+    frames = [] if spine.is_world(every.table) else list(spine.FRAMES)
     if frames:
         print("Known facts are asked again as:", *frames, sep="\n  ")
-    said = _until(model, table, known)
-    right = said[said["right"]].set_index("fact_id")
-    # 2. What these lose.
-    mine = table[table["fact_id"].isin(right.index)]
-    shaken = _shaken(model, mine, every.table, seed) if len(right) else said.head(0)
-    numbers = _numbers(model, mine, right, shaken, decoder, seed)
+    # 2. What is known; what these facts lose; what could be read instead.
+    most = len(every.table) if all_facts else known
+    said = _until(asked, every.table, most)
+    right = said[said["right"]]
+    mine = every.table[every.table["fact_id"].isin(right["fact_id"])]
+    others = said[~said["right"]].head(most)
+    unknown = every.table[every.table["fact_id"].isin(others["fact_id"])]
+    changed = _changed(asked, mine, unknown, every.table)
+    numbers = _numbers(asked, right, mine, changed)
     numbers, cannot = _with_bits(numbers, at_bits, mine)
-    # 3. What could be read instead.
-    unknown = table[table["fact_id"].isin(said.loc[~said["right"].astype(bool), "fact_id"])]
-    read = _read(model, unknown.head(known), every.table, seed)
-    # 4. The card.
-    notes, missing = _told(model, every, said, mine, numbers, stored)
-    if refused := sum(int(part["refused"].sum()) for part in (said, shaken, read)):
-        notes.append(
-            f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
-        )
+    # 3. The card.
     made = Card(
-        model=model.name,
+        model=asked.name,
         commit=commit(),
-        fingerprint=model.fingerprint,
-        prompt_format=model.prompt_format,
-        prompt=prompts(model, table.head(1))[0],
+        fingerprint=asked.fingerprint,
+        prompt_format=chosen,
+        prompt=prompts(asked, every.table.head(1))[0],
         frames=frames,
-        decoder=dict(decoder),
+        decoder=DECODER,
         data=every.called,
         data_sha256=every.digest,
-        notes=notes,
+        notes=_notes(every, said, changed, numbers, stored_as(model)),
         measures=[],
-        facts=_facts(said, shaken, numbers, read),
-        missing=missing + cannot,
+        facts=_facts(said, changed, numbers),
+        missing=_missing(asked, right) + cannot,
     )
     return _with_measures(made, len(right))
 
 
-def _with_measures(made: Card, n_known: int) -> Card:
-    """The card with its measures and digest. A measure of fewer than FEW of more known facts is missing."""
-    few = min(FEW, n_known)
-    counts = made.numbers["name"].value_counts()
-    rare = [name for name in MEASURES["number"] if 0 < counts.get(name, 0) < few]
-    why = [f"{name}: too few facts, {counts[name]}, for a number" for name in rare]
-    kept = [measure for measure in measured(made) if measure.n >= few]
-    made = made.model_copy(update={"measures": kept, "missing": made.missing + why})
-    return made.model_copy(update={"digest": made.digested()})
+def tell_format(model: Model, chosen: str) -> None:
+    """Print in which prompt format a model is asked."""
+    other = "" if model.prompt_format == chosen else f", not {model.prompt_format}"
+    print(f"{model.name} is asked in the prompt format {chosen}{other}")
 
 
-def _told(
-    model: Model,
-    every: Questions,
-    said: pd.DataFrame,
-    mine: pd.DataFrame,
-    numbers: pd.DataFrame,
-    stored: str,
-) -> tuple[list[str], list[str]]:
-    """What a reader must know of how a card was made, and what is missing in it."""
-    n_known, n_all = int(said["right"].sum()), len(every.table)
-    of_all = "" if len(said) == n_all else f" of {n_all:,}"
-    notes = [f"{len(said)}{of_all} facts were asked and {n_known} of them are known"]
-    if n_known < KNOWN:
-        notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
-    right = said[said["right"]]
-    whole = (right["begin"] == 0) & (right["end"] == right["token_ids"].map(len))
-    lost = int((right["begin"] < 0).sum())
-    if longer := int((~whole).sum()) - lost:
-        notes.append(
-            f"{longer} known facts are answered in more words than the name: their probabilities are "
-            "those of the name, after the words before it"
-        )
-    if stored:
-        notes.append(f"the weights in the file are {stored}")
-    counts = numbers.count()
-    for name, how in ASKED.items():
-        if left := n_known - int(counts.get(name, 0)):
-            notes.append(f"{left} known facts were not asked {how}")
-    missing = [why for name, why in model.lacks.items() if name in ("temper", "score")]
-    if lost:
-        missing.append(
-            f"logprob, kept, t_b and FRS of {lost} known facts: the answer is a sentence, and nothing "
-            "tells which of its tokens are the name"
-        )
-    if still := int(_held(mine, ended=False).sum()):
-        missing.append(f"years: {still} known facts still hold, so that no year is after them")
-    elif n_known and numbers["years"].isna().all():
-        missing.append("years: no known fact that held for a time could be scored under years")
-    return notes, missing
-
-
-def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
-    """`spine.named`, but right is also an answer that states a name among other words: a model that
-    was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
-    said = spine.named(model, some, grid)
-    names = answers(said)
-    states = [stated(text, accepted) for text, accepted in zip(said["text"], names, strict=True)]
-    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
+# -- what is asked -----------------------------------------------------------------------------------
 
 
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
     """`spine.named` of the table's first facts, until so many are right. When the model is loaded a
     forecast is printed."""
     parts: list[pd.DataFrame] = []
-    done = 0
+    done = right = 0
     for number, some in enumerate(chunks(table, CHUNK)):
         begun = time.monotonic()
         parts.append(spine.named(model, some, probe.GRID))
-        n = sum(part["right"].sum() for part in parts)
+        right += int(parts[-1]["right"].sum())
         done += len(some)
         if number == 1:  # what follows costs a dozen questions a known fact
-            rate = max(n, 1) / done
+            rate = max(right, 1) / done
             left = max(min(len(table), known / rate) - done, 0)
             left += 12 * min(known, len(table) * rate)
             tell_forecast(model.name, left, (time.monotonic() - begun) / len(some))
-        if n >= known and done >= CHUNK:
+        if right >= known and done >= CHUNK:
             break
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True).astype({"right": bool})
 
 
 def chunks(table: pd.DataFrame, size: int) -> Iterator[pd.DataFrame]:
@@ -457,150 +351,192 @@ def tell_forecast(name: str, questions: float, seconds: float) -> None:
     print(f"{name}: about {minutes:.1f} minutes for {questions:.0f} questions; {pace}", flush=True)
 
 
-def _numbers(
+def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
+    """`spine.named`, but right is also an answer that states a name among other words: a model that
+    was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
+    said = spine.named(model, some, grid)
+    pairs = zip(said["text"], answers(said), strict=True)
+    states = np.array([stated(text, names) for text, names in pairs], dtype=bool)
+    return said.assign(right=said["right"].astype(bool) | states)
+
+
+def _changed(
     model: Model,
     mine: pd.DataFrame,
-    right: pd.DataFrame,
-    shaken: pd.DataFrame,
-    decoder: Mapping[str, float],
-    seed: int,
+    unknown: pd.DataFrame,
+    table: pd.DataFrame,
 ) -> pd.DataFrame:
-    """The numbers of the known facts [fact_id], a column each (see `Fact`)."""
-    numbers = right[["logprob", "t_b", "frs"]]
-    if right.empty:
-        return numbers
-    numbers = numbers.assign(**_heated(model, right, decoder), years=_years(model, mine, seed))
-    words = (shaken["form"] == TYPOGRAPHY).map({True: "typography", False: "wordings"})
-    name = shaken["form"].where(shaken["way"] == "context", words).rename("name")
-    shares = shaken.astype({"right": float}).pivot_table("right", "fact_id", name)
-    return numbers.join(shares).join(_overruled(shaken))
+    """The answers to known facts in other words and behind sentences, and to unknown ones behind
+    those in READ; `name` is that of a number (see `Fact`). Sentences state answers of the whole
+    `table`, whichever facts are asked."""
+    worded = spine.in_other_words(mine).assign(sentence="", stated="")
+    worded["name"] = np.where(worded["form"] == TYPOGRAPHY, "typography", "wordings")
+    lost = spine.behind_sentences(mine, table)
+    lost = lost[lost["form"].isin(CONTEXTS)]
+    read = spine.behind_sentences(unknown, table)
+    read = read[read["form"].isin(READ)]
+    parts = [worded, lost.assign(name=lost["form"]), read.assign(name=read["form"].map(READ))]
+    rows = pd.concat(parts, ignore_index=True)
+    return spine.greedy(model, rows, free=True, go_on=True).astype({"right": bool})
+
+
+def _numbers(
+    model: Model,
+    right: pd.DataFrame,
+    mine: pd.DataFrame,
+    changed: pd.DataFrame,
+) -> pd.DataFrame:
+    """The numbers of the facts [fact_id], a column each (see `Fact`): of answers that are `right`, to
+    the facts `mine`, and of those to `changed` questions."""
+    known = right.set_index("fact_id")[["logprob", "t_b", "frs"]]
+    known = known.assign(kept=_kept(model, right), years=_years(model, mine))
+    false = changed[changed["name"] == "false"]
+    pairs = zip(false["text"], false["stated"], strict=True)
+    says = [stated(text, [name]) for text, name in pairs]
+    overruled = pd.Series(says, false["fact_id"], dtype=float, name="overruled")
+    shares = changed.groupby(["fact_id", "name"])["right"].mean().unstack()
+    return known.join(shares, how="outer").join(overruled)
+
+
+def _kept(model: Model, right: pd.DataFrame) -> pd.Series:
+    """How likely known answers are under the DECODER's settings, [fact_id]: exactly, or else by
+    SAMPLES."""
+    temperature, top_p = DECODER["temperature"], DECODER["top_p"]
+    if "temper" in model.lacks:
+        how: dict[str, Any] = {"temperatures": [temperature], "top_p": top_p}
+        drawn = probe.sampled(
+            model,
+            right,
+            n=SAMPLES,
+            max_new_tokens=probe.LONG,
+            **how,
+        )
+        shares = decoding.sampled_accuracy(decoding.mark_samples(drawn))
+        return shares.set_index("fact_id")["accuracy"]
+    placed = right[right["begin"] >= 0]
+    if placed.empty:
+        return pd.Series(dtype=float)
+    logprobs = spine.tempered(model, placed, [temperature], top_p=top_p)
+    return pd.Series(np.exp(logprobs[:, 0]), placed["fact_id"])
+
+
+def _years(model: Model, mine: pd.DataFrame) -> pd.Series:
+    """The win rate of known facts that held for a time, which has ended, [fact_id]."""
+    if "end" not in mine or "score" in model.lacks:
+        return pd.Series(dtype=float)
+    held = mine[mine["end"].fillna("") != ""]
+    if held.empty:
+        return pd.Series(dtype=float)
+    matched = timed.matches(spine.years(model, held))
+    return matched[matched["precision"] == "year"].set_index("fact_id")["win_rate"]
 
 
 def _with_bits(
-    numbers: pd.DataFrame, at_bits: Mapping[int, Model], mine: pd.DataFrame
+    numbers: pd.DataFrame,
+    at_bits: Mapping[int, Model | None],
+    mine: pd.DataFrame,
 ) -> tuple[pd.DataFrame, list[str]]:
     """The numbers with bits4 and bits8, where there are known facts, and why one cannot be had."""
     cannot = []
-    for bits, other in at_bits.items() if len(mine) else ():
+    for bits, other in at_bits.items():
+        if other is None or mine.empty:
+            continue
         try:
             right = answered(other, mine).set_index("fact_id")["right"]
         except ModelError as error:  # weights that are on a disk, or are no plain numbers
             cannot.append(f"weights of {bits} bits: {error}")
         else:
-            numbers = numbers.assign(**{f"bits{bits}": right.astype(float)})
+            numbers = numbers.join(right.astype(float).rename(f"bits{bits}"))
     return numbers, cannot
 
 
-def _overruled(shaken: pd.DataFrame) -> pd.Series:
-    """Whether the answer behind a false context says what that states, 1 or 0, [fact_id]."""
-    false = shaken[(shaken["way"] == "context") & (shaken["form"] == "false")]
-    says = [stated(text, [name]) for text, name in zip(false["text"], false["stated"], strict=True)]
-    return pd.Series(says, false["fact_id"], dtype=float, name="overruled")
+# -- what is told ------------------------------------------------------------------------------------
 
 
-def _heated(
-    model: Model, right: pd.DataFrame, decoder: Mapping[str, float]
-) -> dict[str, pd.Series]:
-    """How likely known answers [fact_id] are under the decoder's settings: exactly, or else by five
-    samples, with a t_b by samples."""
-    cuts: dict[str, Any] = {name: value for name, value in decoder.items() if name != "temperature"}
-    t = float(decoder.get("temperature", 1))
-    if "temper" not in model.lacks:
-        placed = right[right["begin"] >= 0]
-        if placed.empty:
-            return {"kept": pd.Series(np.nan, right.index)}
-        logprobs = spine.tempered(model, placed, [t], **cuts)[:, 0]
-        return {"kept": pd.Series(np.exp(logprobs), placed.index)}
-    facts = right.reset_index()[[*probe.ABOUT, "question", "prefix"]]
-    how: dict[str, Any] = {"n": 5, "max_new_tokens": probe.LONG}
-    ways: list[dict[str, Any]] = [{"temperatures": [t]} | cuts, {"temperatures": SAMPLED}]
-    drawn = (decoding.mark_samples(probe.sampled(model, facts, **how, **way)) for way in ways)
-    kept, heats = map(decoding.sampled_accuracy, drawn)
-    t_b = decoding.sampled_breaking(heats).set_index("fact_id")["t_b"]
-    return {"kept": kept.set_index("fact_id")["accuracy"], "t_b": t_b.clip(upper=spine.HIGHEST)}
+def _notes(
+    every: Questions,
+    said: pd.DataFrame,
+    changed: pd.DataFrame,
+    numbers: pd.DataFrame,
+    stored: str,
+) -> list[str]:
+    """What a reader must know of how a card was made."""
+    right = said[said["right"]]
+    known = len(right)
+    of_all = "" if len(said) == len(every.table) else f" of {len(every.table):,}"
+    notes = [f"{len(said)}{of_all} facts were asked and {known} of them are known"]
+    if known < KNOWN:
+        notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
+    longer = (right["begin"] > 0) | (right["end"] < right["token_ids"].map(len))
+    if n := int((longer & (right["begin"] >= 0)).sum()):
+        notes.append(
+            f"{n} known facts are answered in more words than the name: their probabilities are "
+            "those of the name, after the words before it"
+        )
+    if stored:
+        notes.append(f"the weights in the file are {stored}")
+    for name, how in ASKED.items():
+        if left := known - int(numbers.get(name, pd.Series(dtype=float)).count()):
+            notes.append(f"{left} known facts were not asked {how}")
+    if refused := int(said["refused"].sum() + changed["refused"].sum()):
+        notes.append(
+            f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
+        )
+    return notes
 
 
-def _shaken(model: Model, right: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The answers to the known facts in other wordings and behind contexts, the user's own among them."""
-    rows = spine.changed(right, table, seed)
-    if "context" in right:
-        own_contexts = right[right["context"] != ""]
-        yours = own_contexts.assign(way="context", form="yours", sentence=own_contexts["context"])
-        rows = pd.concat([rows, yours], ignore_index=True)
-    asked = rows.assign(question=spine.behind(rows))
-    return spine.greedy(model, asked, free=True, go_on=True)
+def _missing(model: Model, right: pd.DataFrame) -> list[str]:
+    """What could not be asked of known facts, or told of their answers."""
+    missing = [model.lacks[name] for name in ("temper", "score") if name in model.lacks]
+    if lost := int((right["begin"] < 0).sum()):
+        missing.append(
+            f"logprob, kept, t_b and FRS of {lost} known facts: the answer is a sentence, and "
+            "nothing tells which of its tokens are the name"
+        )
+    return missing
 
 
-def _read(model: Model, unknown: pd.DataFrame, table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The answers to unknown facts behind a sentence that states them, where part 6 has one."""
-    if unknown.empty or spine.is_world(unknown):
-        return pd.DataFrame(columns=["fact_id", "form", "sentence", "text", "right", "refused"])
-    rows = spine.changed(unknown, table, seed)
-    true = rows[(rows["way"] == "context") & (rows["form"] == "true")]
-    asked = true.assign(question=spine.behind(true))
-    return spine.greedy(model, asked, free=True, go_on=True)
-
-
-def _held(facts: pd.DataFrame, *, ended: bool) -> pd.Series:
-    """Which facts held for a time that has ended, or still hold since a start [row]."""
-    nothing = pd.Series("", facts.index)
-    start, end = (facts.get(name, nothing).fillna("") for name in ("start", "end"))
-    return (start != "") & ((end != "") == ended)
-
-
-def _years(model: Model, right: pd.DataFrame, seed: int) -> pd.Series:
-    """The win rate of known facts that held for a time, [fact_id]."""
-    held = right[_held(right, ended=True)]
-    if held.empty or "score" in model.lacks:
-        return pd.Series(dtype=float)
-    matched = timed.matches(spine.years(model, held, seed))
-    return matched[matched["precision"] == "year"].set_index("fact_id")["win_rate"]
-
-
-def _facts(
-    said: pd.DataFrame, shaken: pd.DataFrame, numbers: pd.DataFrame, read: pd.DataFrame
-) -> list[Fact]:
-    """The facts of a card, of tables of their answers and of numbers [fact_id]."""
+def _facts(said: pd.DataFrame, changed: pd.DataFrame, numbers: pd.DataFrame) -> list[Fact]:
+    """The facts of a card, of their answers and of numbers [fact_id]."""
     facts = {}
-    reads = dict(zip(read["fact_id"], read["right"].astype(float), strict=True))
     for row in said.to_dict("records"):
-        known, name = row["right"], row["fact_id"]
-        found = numbers.loc[name].dropna().to_dict() if known else {}
-        found |= {"reads": reads[name]} if name in reads else {}
-        facts[row["fact_id"]] = Fact(
-            fact_id=row["fact_id"],
+        name = row["fact_id"]
+        found = numbers.loc[name].dropna().to_dict() if name in numbers.index else {}
+        unknown = UNKNOWN[found.get("reads"), found.get("copied")]
+        facts[name] = Fact(
+            fact_id=name,
             relation=row["relation"],
             question=row["question"],
             accepted=[row["object"], *row["aliases"]],
             answer=row["text"].strip(),
-            known=known,
-            verdicts=verdicts(found) if known else [UNKNOWN[found.get("reads")]],
+            known=row["right"],
+            verdicts=verdicts(found) if row["right"] else [unknown],
             numbers=found,
         )
-    every = [*shaken.to_dict("records"), *read.assign(way="context").to_dict("records")]
-    for row in every:
+    for row in changed.to_dict("records"):
         fact, answer = facts[row["fact_id"]], row["text"].strip()
-        if row["way"] == "wording":
-            fact.wordings[row["question"]] = answer
+        if row["sentence"]:
+            fact.contexts[row["form"]] = row["sentence"], answer
         else:
-            fact.contexts[row["form"]] = (row["sentence"], answer)
+            fact.wordings[row["question"]] = answer
     return [*facts.values()]
 
 
 def verdicts(numbers: Mapping[str, float]) -> list[str]:
-    """What is told of a known fact, by its numbers (see `Fact`), the worst first. It holds if it was right
-    in every wording and behind every sentence that was asked, and more likely than not is kept by the decoder."""
+    """What is told of a known fact, by its numbers (see `Fact`), the worst first. It holds if it
+    was right in every wording and behind every sentence that was asked, and more likely than not is
+    kept by the decoder."""
     found = []
     forms = [numbers[name] for name in ("wordings", "typography") if name in numbers]
     if forms and max(forms) == 0:
         found.append("known in this wording only")
     elif forms and min(forms) < 1:
         found.append("lost in some wordings")
-    overruled = numbers.get("overruled", 0) == 1 and numbers.get("irrelevant", 1) == 1
-    if overruled:
+    wrong = {name for name in CONTEXTS if numbers.get(name, 1) == 0}
+    if numbers.get("overruled", 0) == 1 and "irrelevant" not in wrong:
         found.append("overruled by a false context")
-    others = ("irrelevant", "true", "yours") if overruled else CONTEXTS
-    if any(numbers.get(name, 1) == 0 for name in others):
+        wrong.discard("false")
+    if wrong:
         found.append("lost behind a sentence")
     if numbers.get("kept", 1) < HALF:
         found.append("lost at these decoder settings")
@@ -610,8 +546,60 @@ def verdicts(numbers: Mapping[str, float]) -> list[str]:
 # -- what it is worth --------------------------------------------------------------------------------
 
 
+def _with_measures(made: Card, known: int) -> Card:
+    """The card with its measures and digest. A measure of fewer than FEW of more known facts is
+    missing."""
+    made.measures, few = [], min(FEW, known)
+    for measure in measured(made):
+        if measure.n >= few:
+            made.measures.append(measure)
+        else:
+            made.missing.append(f"{measure.name}: too few facts, {measure.n}, for a number")
+    made.digest = made.digested()
+    return made
+
+
+def measured(card: Card) -> list[Measure]:
+    """The measures of a card's facts; those of which nothing was asked are left out."""
+    numbers, found = card.numbers, []
+    if "copied" in numbers:
+        numbers["reading"] = numbers["reads"] - numbers["copied"]
+    baselines = {"known": commonest(card.facts)}
+    for number, placebo in PLACEBOS.items():
+        if placebo in numbers:
+            baselines[number] = numbers[placebo].mean()
+    for row in MEASURES[MEASURES["number"].isin(numbers.columns)].to_dict("records"):
+        number = row["number"]
+        values = numbers[number].dropna()
+        mean, low, high, _ = _estimate(values, difference=number == "reading")
+        least = DIFFERENCE * (high - low) / 2
+        about: dict[str, Any] = {
+            "name": row["name"],
+            "value": mean,
+            "low": low,
+            "high": high,
+            "n": len(values),
+            "baseline": baselines.get(number, row["baseline"]),
+            "baseline_is": row["baseline_is"],
+            "smallest_difference": least if 0 < least < 1 else None,  # of shares: 1 at most
+        }
+        found.append(Measure(**{name: None if pd.isna(x) else x for name, x in about.items()}))
+    return found
+
+
+def _estimate(values: pd.Series, *, difference: bool) -> intervals.Interval:
+    """The mean of facts' numbers [fact_id and relation], or of differences, with its interval. Whole
+    relations are drawn where there are ENOUGH."""
+    relations = values.index.get_level_values("relation")
+    drawn = relations if relations.nunique() >= ENOUGH else None
+    if difference:
+        return intervals.paired_difference(values, 0 * values, drawn, n_boot=1000)
+    return intervals.bootstrap_mean(values, drawn, n_boot=1000)
+
+
 def commonest(facts: Sequence[Fact]) -> float:
-    """The share right of a rule that always says the commonest answer to the relation's other facts."""
+    """The share right of a rule that always says the commonest answer to the relation's other
+    facts."""
     every: dict[str, Counter[str]] = {}
     for fact in facts:
         every.setdefault(fact.relation, Counter())[normalise(fact.accepted[0])] += 1
@@ -620,23 +608,3 @@ def commonest(facts: Sequence[Fact]) -> float:
         rest = every[fact.relation] - Counter([normalise(fact.accepted[0])])
         hits += rest[normalise(fact.accepted[0])] == max(rest.values(), default=np.nan)
     return hits / len(facts)
-
-
-def measured(card: Card) -> list[Measure]:
-    """The measures of a card's facts; those of which nothing was asked are left out."""
-    numbers, found = dict(iter(card.numbers.groupby("name"))), []
-    baselines = {"known": commonest(card.facts)}
-    for number, placebo in PLACEBOS.items():
-        if placebo in numbers:
-            baselines[number] = numbers[placebo]["value"].mean()
-    for row in MEASURES[MEASURES["number"].isin([*numbers])].to_dict("records"):
-        number = row.pop("number")
-        part = numbers[number]
-        drawn = part["relation"] if part["relation"].nunique() >= ENOUGH else None
-        mean, low, high, _ = intervals.bootstrap_mean(part["value"], drawn, n_boot=1000)
-        row |= {"baseline": baselines.get(number, row["baseline"]), "low": low, "high": high}
-        least = DIFFERENCE * (high - low) / 2  # no two shares differ by more than 1
-        row |= {"value": mean, "smallest_difference": least if 0 < least < 1 else None}
-        about: Any = {name: None if pd.isna(x) else x for name, x in row.items()}
-        found.append(Measure(**about, n=len(part)))
-    return found

@@ -61,7 +61,10 @@ def taken(known: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def asked(
-    models: Sequence[Model], known: pd.DataFrame, forms: Sequence[Damage], records: Records
+    models: Sequence[Model],
+    known: pd.DataFrame,
+    forms: Sequence[Damage],
+    records: Records,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Which of its known facts each form of a model lost: model, form, fact_id, relation, text, lost
     (1 or 0); and of each form but AGAIN model, form, NUMBERS and tokens (`divergence.summary`)."""
@@ -71,7 +74,11 @@ def asked(
         for form, other in _forms(model, forms):
             said = spine.greedy(other, facts)
             part = said[["fact_id", "relation", "text"]]
-            part = part.assign(model=model.name, form=form, lost=1 - said["right"].astype(int))
+            part = part.assign(
+                model=model.name,
+                form=form,
+                lost=1 - said["right"].astype(int),
+            )
             lost.append(part)
             if form != AGAIN:
                 base = cast(RecordedModel, model)
@@ -95,7 +102,9 @@ def how_many(lost: pd.DataFrame, numbers: pd.DataFrame, *, n_boot: int) -> pd.Da
     rows = []
     for model, own in numbers.groupby("model", sort=False):
         wide = lost[lost["model"] == model].pivot(
-            index=["relation", "fact_id"], columns="form", values="lost"
+            index=["relation", "fact_id"],
+            columns="form",
+            values="lost",
         )
         columns = [wide[form].to_numpy(float) for form in own["form"]]
         relations = wide.index.get_level_values("relation").to_numpy()
@@ -113,7 +122,12 @@ def _spearman(ranks: Array, weights: Array, *columns: Array) -> Array:
     others = rankdata(shares, axis=-1)
     x, y = ranks - ranks.mean(), others - others.mean(axis=-1, keepdims=True)
     below = np.sqrt((x**2).sum() * (y**2).sum(axis=-1))
-    return np.divide((x * y).sum(axis=-1), below, out=np.zeros_like(below), where=below > 0)
+    return np.divide(
+        (x * y).sum(axis=-1),
+        below,
+        out=np.zeros_like(below),
+        where=below > 0,
+    )
 
 
 def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
@@ -121,7 +135,12 @@ def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFra
     those that it lost, pairs of one form, all forms of a model together."""
     rows = lost[lost["form"] != AGAIN].merge(known[["model", "fact_id", *SIGNS]])
     form = pd.factorize(rows["form"])[0]
-    rows = rows.assign(group_id=rows["fact_id"], correct=1.0 - rows["lost"], repeat=form, fold=0)
+    rows = rows.assign(
+        group_id=rows["fact_id"],
+        correct=1.0 - rows["lost"],
+        repeat=form,
+        fold=0,
+    )
     keys = ["model", "group_id", "relation", "correct", "repeat", "fold"]
     long = rows.melt(keys, list(SIGNS), "predictor", value_name="score")
     return compared(long, ["model"], "score", reference="logprob", n_boot=n_boot)

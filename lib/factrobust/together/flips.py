@@ -361,7 +361,10 @@ def _relations(known: pd.DataFrame) -> list[Relation]:
     """The relations of known facts, that with the most losses first."""
     counts = known.groupby("relation")["lost"].agg(asked="size", lost="sum").reset_index()
     counts = counts.sort_values("lost", ascending=False, kind="stable")
-    return [Relation(**row) for row in counts.to_dict("records")]
+    return [
+        Relation(relation=relation, asked=asked, lost=lost)
+        for relation, asked, lost in counts.itertuples(index=False, name=None)
+    ]
 
 
 def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:

@@ -1,7 +1,6 @@
 """Part 6's tables: what each way loses beside its placebo, and what foretells a loss."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,8 +49,8 @@ def lost(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_placebos(shares: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `lost`, once for each of the WAYS that they are an arm of: adds way, and side ("change" or
-    "placebo")."""
+    """Rows of `lost`, once for each of the WAYS that they are an arm of: adds way, and side
+    ("change" or "placebo")."""
     parts = []
     for way, arms in WAYS.items():
         side = shares["arm"].map(dict(zip(arms, SIDES, strict=True)))
@@ -60,9 +59,9 @@ def beside_placebos(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def measures(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """A row a model and known fact: KEY, relation, MEASURES (the higher, the more robust). short is minus
-    the number of the answer's tokens; those of ARMS are the share of right `answers` in these arms (NaN
-    without one)."""
+    """A row a model and known fact: KEY, relation, MEASURES (the higher, the more robust). short is
+    minus the number of the answer's tokens; those of ARMS are the share of right `answers` in these
+    arms (NaN without one)."""
     table = known[[*KEY, "relation", "logprob", "t_b", "frs"]]
     table = table.assign(short=-known["logprobs"].map(len).astype(float))
     for name, arms in ARMS.items():
@@ -73,14 +72,14 @@ def measures(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def alpha(forms: pd.DataFrame) -> float:
-    """Cronbach's alpha of a sum over forms [fact, form] (Psychometrika 16, 1951): k / (k - 1) times one
-    minus the share of the sum's variance that the forms have by themselves. Rows with a missing form are
-    left out; 0 where it is negative, NaN where no sum differs."""
+    """Cronbach's alpha of a sum over forms [fact, form] (Psychometrika 16, 1951): k / (k - 1) times
+    one minus the share of the sum's variance that the forms have by themselves. Rows with a missing
+    form are left out; 0 where it is negative, NaN where no sum differs."""
     complete = forms.dropna().astype(float)
-    k = complete.shape[1]
+    n, k = complete.shape
     whole = complete.sum(axis=1).var()
-    if k < 2 or len(complete) < 3 or not whole > 0:
-        return float("nan")
+    if k < 2 or n < 3 or not whole > 0:
+        return np.nan
     alone = complete.var().sum() / whole
     return max(0.0, float(k / (k - 1) * (1 - alone)))
 
@@ -97,38 +96,56 @@ def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     again = plain.merge(known[[*KEY, "text", "logprob", "t_b"]], on=[*KEY, "text"])
     for model, part in again.groupby("model", sort=False):
         for name in ("logprob", "t_b"):
-            r = part[[f"{name}_x", f"{name}_y"]].corr(method="spearman").to_numpy()[0, 1]
-            rows.append((model, name, float(r), len(part), 2))
+            both = part[[f"{name}_x", f"{name}_y"]].corr(method="spearman")
+            rows.append((model, name, float(both.iloc[0, 1]), len(part), 2))
     for name, arms in ARMS.items():
         own = answers[answers["arm"].isin(arms)]
         for model, part in own.groupby("model", sort=False):
-            wide = part.pivot(index="fact_id", columns=["arm", "form"], values="right")
-            rows.append((model, name, alpha(wide), len(wide.dropna()), wide.shape[1]))
+            forms = part.pivot(
+                index="fact_id",
+                columns=["arm", "form"],
+                values="right",
+            )
+            rows.append((model, name, alpha(forms), len(forms.dropna()), forms.shape[1]))
     return pd.DataFrame(rows, columns=["model", "measure", "reliability", "n", "forms"])
 
 
 def beside(values: ArrayLike, others: Sequence[ArrayLike], groups: ArrayLike) -> Array:
-    """The ranks of `values` [row] less what the ranks of `others` and the means of `groups` explain of
-    them by least squares: two such have the partial rank correlation as their correlation."""
-    y, given = rankdata(values), pd.get_dummies(pd.Series(np.asarray(groups))).to_numpy(float)
-    x = np.column_stack([given, *map(rankdata, others)])
-    return np.asarray(y - x @ np.linalg.lstsq(x, y, rcond=None)[0])
+    """The ranks of `values` [row] less what the ranks of `others` and the means of `groups` explain
+    of them by least squares: two such have the partial rank correlation as their correlation."""
+    y = rankdata(values)
+    means = pd.get_dummies(pd.Series(np.asarray(groups))).to_numpy(float)
+    x = np.column_stack([means, *map(rankdata, others)])
+    weights, *_ = np.linalg.lstsq(x, y, rcond=None)
+    return np.asarray(y - x @ weights)
 
 
 def together(
-    table: pd.DataFrame, x: str, y: str, root: float, given: Sequence[str], *, n_boot: int = 1000
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    root: float,
+    given: Sequence[str],
+    *,
+    n_boot: int = 1000,
 ) -> pd.DataFrame:
     """Spearman's correlation of two measures of one model, a row each way (`how`): plain; corrected,
-    divided with its bounds by `root`, that of the product of both reliabilities (Spearman 1904); within
-    relations; and within them given the columns `given`. Relations are drawn, ranks and fits kept."""
+    divided with its bounds by `root`, that of the product of both reliabilities (Spearman 1904);
+    within relations; and within them GIVEN the columns `given`, unless x or y is one. Relations are
+    drawn, ranks and fits kept."""
     part = table.dropna(subset=[x, y, *given])
-    others, relations = [part[g] for g in given if g not in (x, y)], part["relation"].to_numpy()
-    nothing: list[Any] = []
-    ways = {"plain": (nothing, np.zeros(len(part))), "within relations": (nothing, relations)}
-    ways[f"given {' and '.join(given)}"] = (others, relations)
+    relations = part["relation"].to_numpy()
+    ways: dict[str, tuple[Sequence[str], Array]] = {
+        "plain": ((), np.zeros(len(part))),
+        "within relations": ((), relations),
+    }
+    if x not in given and y not in given:
+        ways[GIVEN] = given, relations
     rows = []
-    for how, (beyond, inside) in ways.items():
-        one, other = (beside(part[name], beyond, inside) for name in (x, y))
+    for how, (names, groups) in ways.items():
+        others = [part[name] for name in names]
+        one = beside(part[x], others, groups)
+        other = beside(part[y], others, groups)
         found = intervals.bootstrap_correlation(one, other, relations, n_boot=n_boot)
         rows.append((how, *found[:3], len(part)))
         if how == "plain":
@@ -143,42 +160,47 @@ def pairs(
     *,
     n_boot: int = 1000,
 ) -> pd.DataFrame:
-    """`together` of each of the `named` pairs of measures and each model, given log P and the number of
-    tokens, with their `reliabilities`: model, pair (as figures call it), then its columns."""
+    """`together` of each of the `named` pairs of measures and each model, given log P and the number
+    of tokens, with their `reliabilities`: model, pair (as figures call it), then its columns."""
     known = reliable.set_index(["model", "measure"])["reliability"]
-    given, parts = ["logprob", "short"], []
+    parts = []
     for model, part in table.groupby("model", sort=False):
         for x, y in named:
             root = (known[model, x] * known[model, y]) ** 0.5
-            root = root if root > LEAST else float("nan")
-            found = together(part, x, y, root, given, n_boot=n_boot)
-            found = found.replace({"how": {"given logprob and short": GIVEN}})
-            if x in given or y in given:
-                found = found[found["how"] != GIVEN]
-            names = f"{MEASURES[x][0]} and {MEASURES[y][0]}"
-            parts.append(found.assign(model=model, pair=names))
+            root = root if root > LEAST else np.nan
+            found = together(part, x, y, root, ["logprob", "short"], n_boot=n_boot)
+            called = f"{MEASURES[x][0]} and {MEASURES[y][0]}"
+            parts.append(found.assign(model=model, pair=called))
     columns = ["model", "pair", "how", *Interval._fields]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
 def foretold(
-    rows: pd.DataFrame, by: Sequence[str], outcome: str, signs: Sequence[str],
-    *, draw: str = "", reference: str = "logprob", n_boot: int = 1000,
-) -> pd.DataFrame:  # fmt: skip
-    """`wording.prediction.compared`: how well each of `signs` (columns, named `predictor`) tells facts
-    with the outcome from those without it, as an AUC over all pairs and within relations, and its
-    difference to that of the `reference`, if it is a sign. Pairs are of one value of `draw`.
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    outcome: str,
+    signs: Sequence[str],
+    *,
+    n_boot: int = 1000,
+) -> pd.DataFrame:
+    """`wording.prediction.compared`: how well each of `signs` (columns, named `predictor`) tells
+    facts with the outcome from those without it, as an AUC over all pairs and within relations, and
+    its difference to that of log P, if it is a sign.
 
-    Left out are cells in which fewer than FEWEST facts have the outcome in a draw, or lack it in one.
+    Left out are cells in which fewer than FEWEST facts have the outcome, or lack it.
     """
 
     def enough(part: pd.DataFrame) -> bool:
-        of_fact = part.groupby("fact_id")[outcome].mean()
-        return min((of_fact > 0).sum(), (of_fact < 1).sum()) >= FEWEST
+        n = part[outcome].sum()
+        return min(n, len(part) - n) >= FEWEST
 
     rows = rows.astype({outcome: float}).groupby(list(by), sort=False).filter(enough)
-    rows = rows.assign(group_id=rows["fact_id"], correct=rows[outcome], fold=0)
-    rows["repeat"] = rows[draw] if draw else 0
     keys = [*by, "group_id", "relation", "correct", "repeat", "fold"]
+    rows = rows.assign(
+        group_id=rows["fact_id"],
+        correct=rows[outcome],
+        repeat=0,
+        fold=0,
+    )
     long = rows.melt(keys, list(signs), "predictor", value_name="score")
-    return compared(long, by, "score", reference=reference, n_boot=n_boot)
+    return compared(long, by, "score", reference="logprob", n_boot=n_boot)

@@ -40,7 +40,8 @@ def read_name(name: str) -> Named:
     ModelError for a format or a change that is none."""
     if not name.strip():
         raise ModelError("no model is named; give a name, a folder, a .gguf file or 'URL NAME'")
-    text, prompt_format, change = name, "", None
+    text, prompt_format = name, ""
+    change = None
     head, _, last = text.rpartition("#")
     if head and last in FORMATS and not exists(text):
         text, prompt_format = head, last
@@ -68,15 +69,14 @@ def is_address(name: str) -> bool:
 
 
 def short(name: str) -> str:
-    """A model's name without the folders above it: a page names no place on a machine."""
+    """A model's name without the folders above it: a page names no place on a machine. A name of
+    the hub, "org/model", is no folder, and stays."""
     if is_address(name):
-        return name.split()[1] if len(name.split()) > 1 else name
-    head, comma, rest = name.partition(", once more")
-    path, tilde, change = head.partition("~")
-    plain = (
-        Path(path).name if "/" in path and (exists(path) or path.startswith(("/", "."))) else path
-    )
-    return f"{plain}{tilde}{change}{comma}{rest}"
+        return name.partition(" ")[2] or name
+    served = llama_cpp.START if name.startswith(llama_cpp.START) else ""
+    path = name.removeprefix(served)
+    is_place = path.startswith(("/", ".", "~")) or exists(re.split("~|, once more", path)[0])
+    return served + (Path(path).name if is_place and "/" in path else path)
 
 
 def chosen_format(name: Any) -> str:
@@ -85,8 +85,9 @@ def chosen_format(name: Any) -> str:
 
 
 def opened(name: Any, dtype: str | None = None) -> Model:
-    """The model of a name, or of an endpoint's mapping; a model stays as it is. Weights are loaded once
-    they are needed, in their usual form unless a `dtype` is given. ModelError, one sentence, for what cannot be had."""
+    """The model of a name, or of an endpoint's mapping; a model stays as it is. Weights are loaded
+    once they are needed, in their usual form unless a `dtype` is given. ModelError, one sentence,
+    for what cannot be had."""
     if isinstance(name, Model):
         return name
     if isinstance(name, str) and is_address(name):

@@ -24,7 +24,12 @@ def picture(card: Card) -> bytes:
     """A PNG of the measures, with their intervals and, grey, their baselines."""
     out = io.BytesIO()
     with matplotlib.style.context(style.STYLE):
-        drawn(card).savefig(out, format="png", dpi=150, metadata={"Software": None})
+        drawn(card).savefig(
+            out,
+            format="png",
+            dpi=150,
+            metadata={"Software": None},
+        )
     return out.getvalue()
 
 
@@ -43,8 +48,17 @@ def drawn(card: Card) -> Figure:
         xlabel="share of facts (FRS: score), 95% interval; grey: baseline",
         looks={card.model: look},
     )
+    axis.set_xlim(left=min(0, table["low"].min()) - 0.03)  # a difference may be below 0
+    axis.set_ylabel("")
     baseline = pd.to_numeric(table["baseline"])
-    axis.plot(baseline, range(len(table)), "|", color=style.GREY, ms=11, mew=2)
+    axis.plot(
+        baseline,
+        range(len(table)),
+        "|",
+        color=style.GREY,
+        ms=11,
+        mew=2,
+    )
     return fig
 
 

@@ -39,23 +39,32 @@ FORMS = 2  # wordings of a fact, and versions without a changed word
 # For t_b in a second version of the question: fewer temperatures than part 1's, of which each costs.
 COARSE = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.3, 1.7, 2.2, 3.0, 4.5, 7.0)
 FRAMES = tuple(frame for frame in spine.FRAMES if "{question}" in frame)
+SENTENCES = pd.DataFrame(
+    [
+        ("asserted", "subject", "false"),
+        ("asserted", "nonsense", "nonsense"),
+        ("filler", "subject", "filler"),
+    ],
+    columns=["mode", "about", "arm"],
+)
 ABOUT = ["model", "fact_id", "relation", "arm", "form", "text", "right"]
 Table = pd.DataFrame
 
 
 def other_words(asked: Table, seed: int = 0) -> Table:
     """FORMS wordings of each fact by lot: part 3's paraphrases where its relation has them, else the
-    FRAMES around the question. The facts' columns with the changed question; arm, and form (1, 2, ...).
-    """
+    FRAMES around the question. The facts' columns with the changed question; arm, and form (1, 2,
+    ...)."""
     has = asked["relation"].isin(worded.load_paraphrases()["relation"])
-    parts = []
+    without, parts = asked[~has], []
     for frame in FRAMES:
-        framed = [frame.format(question=question) for question in asked.loc[~has, "question"]]
-        parts.append(asked[~has].assign(question=framed, version=frame))
+        framed = [frame.format(question=question) for question in without["question"]]
+        parts.append(without.assign(question=framed, version=frame))
     if has.any():
         every = worded.paraphrased(asked[has]).table
-        every = every.loc[every["variant"] > 0, ["group_id", "question", "question_id"]]
-        texts = every.set_axis(["fact_id", "question", "version"], axis=1)
+        every = every[every["variant"] > 0]
+        texts = every[["group_id", "question", "question_id"]]
+        texts = texts.set_axis(["fact_id", "question", "version"], axis=1)
         parts.append(asked[has].drop(columns="question").merge(texts, on="fact_id"))
     return _by_lot(pd.concat(parts, ignore_index=True), "other words", seed)
 
@@ -73,85 +82,90 @@ def _by_lot(every: Table, arm: str, seed: int) -> Table:
     """The first FORMS versions of each fact, in an order by lot."""
     names = every["fact_id"] + "/" + every["version"]
     place = ranks(names, every["fact_id"], seed)
-    return every[place < FORMS].assign(arm=arm, form=place + 1)
+    return every[place < FORMS].assign(
+        arm=arm,
+        form=place + 1,
+    )
 
 
 def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
     """Each fact behind the sentences of part 4's copy meter that are in the question's words: false,
-    nonsense, filler. As `other_words`, with names, the accepted spellings of the rival: the answer that
-    the first two state and the filler does not. Facts of the `pool` lend theirs. Left out are facts of
-    relations without a sentence, or without a rival."""
-    templates = meter.load_sentences()
+    nonsense, filler. As `other_words`, with names, the accepted spellings of the rival: the answer
+    that the first two state and the filler does not. Facts of the `pool` lend theirs. Left out are
+    facts of relations without a sentence, or without a rival."""
     every = contexts.facts_as_questions(pool)
     mine = every[every["question_id"].isin(asked["fact_id"])]
-    told = meter.contexts(mine, every, templates, seed=seed)
-    told = told[told["words"] == "question"]
-    arms = {("asserted", "subject"): "false", ("asserted", "nonsense"): "nonsense",
-            ("filler", "subject"): "filler"}  # fmt: skip
-    told["arm"] = [arms.get(pair) for pair in zip(told["mode"], told["about"], strict=True)]
-    told = told.dropna(subset="arm").rename(columns={"question_id": "fact_id"})
+    told = meter.contexts(mine, every, meter.load_sentences(), seed=seed)
+    told = told[told["words"] == "question"].rename(columns={"question_id": "fact_id"})
+    told = told.merge(SENTENCES, on=["mode", "about"])
     rows = asked.merge(told[["fact_id", "arm", "sentence", "names"]], on="fact_id")
-    return rows.assign(question=rows["sentence"] + ". " + rows["question"], form=1)
+    return rows.assign(
+        question=rows["sentence"] + ". " + rows["question"],
+        form=1,
+    )
 
 
 def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
-    """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences` (`spine.greedy`;
-    t_b of the first version without a changed word alone), with arm, form, and `says`: whether the answer
-    states the rival (None without one)."""
+    """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences`
+    (`spine.greedy`; t_b of the first version without a changed word alone), with arm, form, and
+    `says`: whether the answer states the rival (None without one)."""
     plain = no_word_changed(asked, seed)
-    first = plain[plain["form"] == 1]
-    rest = pd.concat(
-        [other_words(asked, seed), plain[plain["form"] > 1], sentences(asked, pool, seed)],
-        ignore_index=True,
-    )
-    said = pd.concat(
-        [spine.greedy(model, first, COARSE, free=True), spine.greedy(model, rest, free=True)],
-        ignore_index=True,
-    )
-    rivals = [names if isinstance(names, list) else [] for names in said["names"]]
-    pairs = zip(said["text"], rivals, strict=True)
-    said["says"] = [stated(text, names) if names else None for text, names in pairs]
-    return said
+    is_first = plain["form"] == 1
+    rest = [other_words(asked, seed), plain[~is_first], sentences(asked, pool, seed)]
+    first = spine.greedy(model, plain[is_first], COARSE, free=True)
+    others = spine.greedy(model, pd.concat(rest, ignore_index=True), free=True)
+    said = pd.concat([first, others], ignore_index=True)
+    says = []
+    for text, names in zip(said["text"], said["names"], strict=True):
+        says.append(stated(text, names) if isinstance(names, list) else None)
+    return said.assign(says=pd.Series(says, said.index, dtype=object))
 
 
 def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
     """SAMPLES answers to each fact at HEAT and COLD times a model's `median` t_b: ABOUT."""
-    doses = {round(HEAT * median, 6): "hot", round(COLD * median, 6): "cold"}
-    drawn = probe.sampled(
-        model,
-        asked,
-        temperatures=[*doses],
-        n=SAMPLES,
-        max_new_tokens=probe.LONG,
-        seed=seed,
-    )
+    doses = {
+        round(HEAT * median, 6): "hot",
+        round(COLD * median, 6): "cold",
+    }
+    how = {"n": SAMPLES, "max_new_tokens": probe.LONG, "seed": seed}
+    drawn = probe.sampled(model, asked, temperatures=[*doses], **how)
     pairs = zip(drawn["text"], answers(drawn), strict=True)
-    drawn = drawn.assign(
-        right=[stated(text, names) for text, names in pairs],
-        arm=drawn["temperature"].map(doses),
-        form=drawn["sample"] + 1,
-    )
+    drawn["right"] = [stated(text, names) for text, names in pairs]
+    drawn["arm"] = drawn["temperature"].map(doses)
+    drawn["form"] = drawn["sample"] + 1
     return drawn.merge(asked[["fact_id", "relation"]], on="fact_id")[ABOUT]
 
 
 def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
-    """The answers to facts after each change of a model's weights: ABOUT, with the change's label as arm,
-    and way, dose, draw."""
+    """The answers to facts after each change of a model's weights: ABOUT, with the change's label as
+    arm, and way, dose, draw."""
     parts = []
     for way in ways:
         other = in_format(damaged(model.name, way), model.prompt_format)
         said = spine.greedy(other, asked, free=True)
-        said = said.assign(model=model.name, arm=way.label, form=1)
-        parts.append(said.assign(way=way.way, dose=way.dose, draw=way.seed))
+        said = said.assign(
+            model=model.name,
+            arm=way.label,
+            form=1,
+        )
+        said = said.assign(
+            way=way.way,
+            dose=way.dose,
+            draw=way.seed,
+        )
+        parts.append(said)
     return pd.concat(parts, ignore_index=True)[[*ABOUT, "way", "dose", "draw"]]
 
 
 def dated(n: int, seed: int = 0) -> Table:
-    """What is asked about n facts that held for a time: `schemas.Statements` at two years inside it and
-    one on each side, after the question of its own subject (`asked_of` 0) and of a wrong one (1)."""
-    every = facts.other_objects(facts.with_wording(facts.load_temporal_facts()), 0)
+    """What is asked about n facts that held for a time: `schemas.Statements` at two years inside it
+    and one on each side, after the question of its own subject (`asked_of` 0) and of a wrong one
+    (1)."""
+    every = facts.with_wording(facts.load_temporal_facts())
+    every = facts.other_objects(every, 0)
     every = facts.other_subjects(every, 1, seed=seed)
-    sampled = dates.thinned(dates.sample_dates(every, seed=seed), n_correct=2, n_incorrect=1)
+    sampled = dates.sample_dates(every, seed=seed)
+    sampled = dates.thinned(sampled, n_correct=2, n_incorrect=1)
     tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
     years = sampled[tested]
     outside = set(years.loc[years["label"] == "incorrect", "fact_id"])
@@ -162,15 +176,15 @@ def dated(n: int, seed: int = 0) -> Table:
 
 
 def years(model: Model, statements: Table) -> Table:
-    """In what share of the pairs of a year inside and one outside the fact's time the fact is lost: its
-    object is no likelier inside. A row a fact of `dated` and arm: model, fact_id, relation, arm, lost."""
+    """In what share of the pairs of a year inside and one outside the fact's time the fact is lost:
+    its object is no likelier inside. A row a fact of `dated` and arm: model, fact_id, relation, arm,
+    lost."""
     scores = timing.scored(model, statements)
     parts = []
     for asked_of, arm in enumerate(("own subject", "wrong subject")):
         found = timed.matches(scores[scores["asked_of"] == asked_of])
         parts.append(found[found["precision"] == "year"].assign(arm=arm))
     rows = pd.concat(parts, ignore_index=True).dropna(subset="win_rate")
-    relations = rows["fact_id"].str.partition("/")[0]
-    return rows.assign(lost=1 - rows["win_rate"], relation=relations)[
-        ["model", "fact_id", "relation", "arm", "lost"]
-    ]
+    rows["lost"] = 1 - rows["win_rate"]
+    rows["relation"] = rows["fact_id"].str.partition("/")[0]
+    return rows[["model", "fact_id", "relation", "arm", "lost"]]

@@ -74,7 +74,11 @@ class Study(study.Study):
         }
         parameters = own | {"larger": larger} | dict(other_parameters or {})
         every = [*models, *larger]
-        super().__init__(models=every, parameters=parameters, records=records)
+        super().__init__(
+            models=every,
+            parameters=parameters,
+            records=records,
+        )
         self.models = [in_format(model, prompt_format) for model in self.models]
         self.facts = load_named([data], limit=n_questions, seed=seed).table
         lots = self.facts["fact_id"].map(lambda name: hash48(seed, name))
@@ -123,7 +127,10 @@ class Study(study.Study):
         seed = self.parameter("seed")
         return self.concat_over_models(
             lambda model: shaken.sampled(
-                model, self._of(model, self.known), self.medians[model.name], seed
+                model,
+                self._of(model, self.known),
+                self.medians[model.name],
+                seed,
             )
         )
 
@@ -177,8 +184,17 @@ class Study(study.Study):
         """Which known facts hold in a way of failing, beside their measures (`metrics.measures`): a row a
         model, fact and `failure`. A fact holds in other words and behind a false sentence if all answers
         are right, in heat if at most one is wrong, at 4 bits if that answer is right."""
-        wide = self.lost.pivot(index=metrics.KEY, columns="arm", values="lost")
-        allowed = {"other words": 0, "false": 0, "hot": 1 / shaken.SAMPLES, "round 4": 0}
+        wide = self.lost.pivot(
+            index=metrics.KEY,
+            columns="arm",
+            values="lost",
+        )
+        allowed = {
+            "other words": 0,
+            "false": 0,
+            "hot": 1 / shaken.SAMPLES,
+            "round 4": 0,
+        }
         measured = metrics.measures(self.known, self.shaken)
         parts = {}
         for arm, most in allowed.items():
