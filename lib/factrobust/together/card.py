@@ -583,7 +583,8 @@ def measured(card: Card) -> list[Measure]:
             "baseline_is": row["baseline_is"],
             "smallest_difference": least if 0 < least < 1 else None,  # of shares: 1 at most
         }
-        found.append(Measure(**{name: None if pd.isna(x) else x for name, x in about.items()}))
+        without_nan: dict[str, Any] = {k: None if pd.isna(x) else x for k, x in about.items()}
+        found.append(Measure(**without_nan))
     return found
 
 

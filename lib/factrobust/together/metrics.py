@@ -96,8 +96,8 @@ def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     again = plain.merge(known[[*KEY, "text", "logprob", "t_b"]], on=[*KEY, "text"])
     for model, part in again.groupby("model", sort=False):
         for name in ("logprob", "t_b"):
-            both = part[[f"{name}_x", f"{name}_y"]].corr(method="spearman")
-            rows.append((model, name, float(both.iloc[0, 1]), len(part), 2))
+            r = part[f"{name}_x"].corr(part[f"{name}_y"], method="spearman")
+            rows.append((model, name, float(r), len(part), 2))
     for name, arms in ARMS.items():
         own = answers[answers["arm"].isin(arms)]
         for model, part in own.groupby("model", sort=False):

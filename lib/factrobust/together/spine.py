@@ -74,10 +74,10 @@ def in_other_words(asked: Table) -> Table:
         return asked.drop(columns=[*timing.WORDING]).merge(texts, on="fact_id")
     parts = []
     for form, frame in enumerate(FRAMES, start=1):
-        texts = []
+        framed = []
         for question in asked["question"]:
-            texts.append(frame.format(question=question, small=question.lower().rstrip("?")))
-        parts.append(asked.assign(question=texts, form=form))
+            framed.append(frame.format(question=question, small=question.lower().rstrip("?")))
+        parts.append(asked.assign(question=framed, form=form))
     return pd.concat(parts, ignore_index=True)
 
 
