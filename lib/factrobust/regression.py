@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy.optimize import root
 from scipy.special import expit
 
@@ -36,9 +35,9 @@ class Estimates:
 
 
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
-    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique,
-    else penalised: "collinear" if the design's rank is too low, "separated" if no fit has
-    settled."""
+    """Estimates for a design, of which a column may be the "Intercept", and outcomes y (0 or 1): by
+    maximum likelihood if finite and unique, else penalised: "collinear" if the design's rank is too
+    low, "separated" if no fit has settled."""
     design = np.ascontiguousarray(columns)
     names = columns.columns
     triangle = np.linalg.qr(design, mode="r")
@@ -50,7 +49,7 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
         degrees = float(len(b))
         method = ML
     else:
-        precision = np.where(names == "intercept", 0.0, PRIOR_SD**-2)
+        precision = np.where(names == "Intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.
@@ -98,17 +97,11 @@ def log_likelihood(logits: Array, y: Array) -> float:
     return float(-np.logaddexp(0, -of_outcome).sum())
 
 
-def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = None) -> Any | None:
-    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge. Rows
-    of one of the `clusters` [row] may depend on each other. Without ridge_factor=0 an infinite
-    estimate would settle."""
+def maximum_likelihood(design: Array, y: Array) -> Any | None:
+    """statsmodels' result, or None if Newton's method does not settle: then estimates diverge.
+    Without ridge_factor=0 an infinite estimate would settle."""
     from statsmodels.discrete.discrete_model import Logit
 
-    kind = "nonrobust"
-    kind_options = None
-    if clusters is not None:
-        kind = "cluster"
-        kind_options = {"groups": clusters}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is checked below
         try:
@@ -117,8 +110,6 @@ def maximum_likelihood(design: Array, y: Array, clusters: ArrayLike | None = Non
                 maxiter=ML_STEPS,
                 ridge_factor=0,
                 disp=0,
-                cov_type=kind,
-                cov_kwds=kind_options,
             )
         except np.linalg.LinAlgError:
             return None
