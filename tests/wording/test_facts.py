@@ -54,8 +54,15 @@ def test_embedded_facts_are_all_asked_in_all_wordings(embedded):
     assert embedded["log_popularity"].isna().all()  # page views or none
     # Table 1 of the notebooks.
     table = wordings.describe(embedded)
-    assert table.loc["all", ["questions", "total"]].tolist() == [879, 6413]
-    assert table.loc["director"].tolist() == [55, 10, 605]
+    assert table.loc["all", ["questions", "total"]].tolist() == [
+        879,
+        6413,
+    ]
+    assert table.loc["director"].tolist() == [
+        55,
+        10,
+        605,
+    ]
     assert pd.isna(table.loc["all", "alternatives"])  # relations differ in it
 
 
@@ -68,7 +75,12 @@ def test_facts_by_hand(paraphrased):
         "Which country has its capital in the Netherlands?",
     ]
     assert table["question_id"].tolist() == [f"capital_of/netherlands#{k}" for k in range(4)]
-    assert table["variant"].tolist() == [0, 1, 2, 3]
+    assert table["variant"].tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
     assert table["popularity"].isna().all()  # how often words stand in texts is none
@@ -91,7 +103,12 @@ sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,
 def test_own_questions(write):
     table, counts, *_ = wordings.load_questions(write(MINE))
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
-    assert table["question_id"].tolist() == ["moon#0", "moon#1", "sea#0", "sea#1"]
+    assert table["question_id"].tolist() == [
+        "moon#0",
+        "moon#1",
+        "sea#0",
+        "sea#1",
+    ]
     assert table["answers"].str.join("|").unique().tolist() == [
         "Neil Armstrong|Armstrong",
         "Pacific|the Pacific",
@@ -102,7 +119,10 @@ def test_own_questions(write):
     text = "question_id,group_id,question,answers,prefix\nx,a,One?,1,One is\ny,a,Uno?,1,Uno is\n"
     table, *_ = wordings.load_named_questions(str(write(text)))
     columns = ["question_id", "prefix", "relation"]
-    assert table[columns].values.tolist() == [["x", "One is", "own"], ["y", "Uno is", "own"]]
+    assert table[columns].values.tolist() == [
+        ["x", "One is", "own"],
+        ["y", "Uno is", "own"],
+    ]
     with pytest.raises(ValueError, match="'pop_qa'; known are"):
         wordings.load_named_questions("pop_qa")
 
@@ -141,7 +161,11 @@ def test_quality_pairs_of_a_fact_by_hand():
     picked = facts[facts["fact_id"].isin(["father/zeus", "mother/zeus", "father/thor"])]
     table = wordings.paraphrased(picked).table
     pairs = wordings.quality_pairs(table)
-    sizes = {"paraphrase": 4 + 4 + 5, "other relation": 3, "other subject": 2}
+    sizes = {
+        "paraphrase": 4 + 4 + 5,
+        "other relation": 3,
+        "other subject": 2,
+    }
     assert pairs["pair"].value_counts().to_dict() == sizes
     own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
     assert own["original"].eq("Who was the father of Zeus?").all()

@@ -41,7 +41,10 @@ def test_no_word_changes_in_what_is_called_so():
 
 
 def test_flips_go_both_ways():
-    marked = answers([[1, 0, 1], [0, 0, 1]], variants=(0, 1, 1000))
+    marked = answers(
+        [[1, 0, 1], [0, 0, 1]],
+        variants=(0, 1, 1000),
+    )
     found = floor.flips(marked)
     assert found[["group_id", "variant", "was", "flipped"]].values.tolist() == [
         ["f0", 1, True, True],
@@ -54,7 +57,12 @@ def test_flips_go_both_ways():
 
 # {f0, f1} against {f2, f3}: chosen 1 - 0, measured 0 - 1, both ways: -1. Else both halves hold one
 # of each, the wordings tie, best and worst are the same one: 0. Two of six orders: mean -1/3.
-TURNED = [[1, 0], [1, 0], [0, 1], [0, 1]]
+TURNED = [
+    [1, 0],
+    [1, 0],
+    [0, 1],
+    [0, 1],
+]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_wordings_that_are_equally_good_lie_no_distance_apart():
     tables = [answers(x).assign(relation=str(k)) for k, x in enumerate(right)]
     gaps = floor.worst_to_best(pd.concat(tables))["gap"]
     assert len(gaps) == 40
-    assert abs(gaps.mean()) < 0.04
+    assert abs(gaps.mean()) < 3 * gaps.sem() < 0.1
     assert np.ptp(right.mean(axis=1), axis=1).mean() > 0.15  # what a plain distance would report
 
 

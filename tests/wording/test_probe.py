@@ -42,7 +42,11 @@ KENYA, _, _, PERU, CHAD, _ = ASKED.values()
 
 @pytest.fixture
 def questions():
-    made = pd.DataFrame(ASKED.items(), columns=["question_id", "question"], index=range(10, 16))
+    made = pd.DataFrame(
+        ASKED.items(),
+        columns=["question_id", "question"],
+        index=range(10, 16),
+    )
     made["group_id"] = made["question_id"].str.split("#").str[0]
     return made.assign(prefix="To " + made["group_id"])
 
@@ -69,7 +73,12 @@ class Parrot(Model):
         self.calls.append((job.operation, asked, job.requests[0].get("temperature")))
         self.settings[job.operation] = job.settings
         for i, prompt in enumerate(asked):
-            made = Generation(prompt, " Ann. Or", [1, 2], [-1.0, -2.0])
+            made = Generation(
+                prompt,
+                " Ann. Or",
+                [1, 2],
+                [-1.0, -2.0],
+            )
             yield [i], [[made] * job.settings["n"] if job.operation == "sample" else made]
 
 
@@ -89,7 +98,10 @@ def test_greedy_answers(toy, questions):
     made = probe.greedy(toy, questions)
     about = ["model", "prompt_format", *questions, "prompt", "text", "raw", "logprobs"]
     assert list(made) == about
-    pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
+    pd.testing.assert_frame_equal(
+        made[list(questions)],
+        questions.reset_index(drop=True),
+    )
     assert made["prompt"].tolist() == [*ASKED.values()]
     assert made[["model", "prompt_format"]].eq(["toy", "question"]).all(axis=None)
     # After "Chad?" a newline comes first, and is skipped; raw is not cut.
@@ -102,20 +114,43 @@ def test_greedy_answers(toy, questions):
         ["D.C.", " D.C. This"],
     ]
     # Of the tokens up to the sentence's end: Nairobi alone, newline and never, " D" to ". ".
-    assert made["logprobs"].map(len).tolist() == [1, 1, 1, 2, 2, 3]
-    assert made["logprobs"][3] == pytest.approx([math.log(0.7), math.log(0.9)], abs=1e-6)
+    assert made["logprobs"].map(len).tolist() == [
+        1,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
+    assert made["logprobs"][3] == pytest.approx(
+        [math.log(0.7), math.log(0.9)],
+        abs=1e-6,
+    )
 
 
 def test_newlines_are_skipped(toy_model, questions):
     """An answer that says nothing before a newline goes on to the next one, and so does a
     sample."""
-    rows = {" Chad?": {"\n": 1.0}, "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4}}
-    ends = {" Peru?": {"</s>": 1.0}, "Ndjamena": {"\n": 1.0}, "Abeche": {"\n": 1.0}}
+    rows = {
+        " Chad?": {"\n": 1.0},
+        "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4},
+    }
+    ends = {
+        " Peru?": {"</s>": 1.0},
+        "Ndjamena": {"\n": 1.0},
+        "Abeche": {"\n": 1.0},
+    }
     model = toy_model(rows | ends, prompt_format="question")
     asked = questions.iloc[[4, 3]]
     made = probe.greedy(model, asked, max_new_tokens=6)
-    assert made[["text", "raw"]].values.tolist() == [["Ndjamena", "\nNdjamena"], ["", ""]]
-    assert made["logprobs"][0] == pytest.approx([0, math.log(0.5)], abs=1e-6)
+    assert made[["text", "raw"]].values.tolist() == [
+        ["Ndjamena", "\nNdjamena"],
+        ["", ""],
+    ]
+    assert made["logprobs"][0] == pytest.approx(
+        [0, math.log(0.5)],
+        abs=1e-6,
+    )
     assert made["logprobs"][1] == []
     drawn = probe.sampled(model, asked, n=99, max_new_tokens=6)
     texts = drawn.groupby("question")["text"].agg(set)
@@ -170,7 +205,11 @@ def test_samples(toy, questions):
     assert texts["kenya#0"] == texts["kenya#2"]  # the same prompt
     # At temperature 1/2 probabilities are squared: 0.8^2 / (0.8^2 + 0.2^2).
     hits = sum(text.startswith("Nairobi") for text in texts["kenya#0"])
-    low, high = binom.interval(0.9999, 400, 0.64 / 0.68)
+    low, high = binom.interval(
+        0.9999,
+        400,
+        0.64 / 0.68,
+    )
     assert low <= hits <= high
     # A sample depends on the seed, the prompt and its number, not on the other questions.
     for seed, n in ((3, 5), (4, 400)):
@@ -190,6 +229,9 @@ def test_table_4():
 def test_models_of_which_nothing_can_be_predicted_are_left_out():
     table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
     model = SimpleNamespace(name="b")
-    assert probe.predictable(table, [model])["model"].tolist() == ["a", "a"]
+    assert probe.predictable(table, [model])["model"].tolist() == [
+        "a",
+        "a",
+    ]
     with pytest.raises(LacksError, match=r"^b: all answers are right, or all are wrong; ask other"):
         probe.predictable(table[2:], [model])

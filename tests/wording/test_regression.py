@@ -32,7 +32,10 @@ def theirs(groups, formula=PAPER):
     return smf.logit(formula, rows).fit(disp=0)
 
 
-@pytest.mark.parametrize(("interactions", "formula"), [(True, PAPER), (False, PLAIN)])
+@pytest.mark.parametrize(
+    ("interactions", "formula"),
+    [(True, PAPER), (False, PLAIN)],
+)
 def test_a_fit_is_that_of_the_formula(groups, interactions, formula):
     expected = theirs(groups, formula)
     rows = design(groups, interactions=interactions)
@@ -40,16 +43,21 @@ def test_a_fit_is_that_of_the_formula(groups, interactions, formula):
     assert made.method == "maximum likelihood"
     assert made.coefficients.to_dict() == pytest.approx(expected.params.to_dict())
     assert made.covariance == pytest.approx(expected.cov_params().to_numpy())
-    assert predict(made, rows) == pytest.approx(expected.predict().to_numpy())
+    assert predict(made, rows) == pytest.approx(np.asarray(expected.predict()))
 
 
 def test_predictors_are_standardised_on_the_rows_fitted(groups):
     moved = groups.assign(cert=5 + 3 * groups["cert"])
     rows = design(moved)
-    made = fit(rows[:300], moved["correct"][:300])
+    made = fit(
+        rows[:300],
+        moved["correct"][:300],
+    )
     cert = moved["cert"][:300]
-    assert made.scaling.loc["Cert"].tolist() == pytest.approx([cert.mean(), cert.std(ddof=0)])
-    expected = smf.logit(PAPER, named(moved)[:300]).fit(disp=0).predict(named(moved)[300:])
+    scaling = [cert.mean(), cert.std(ddof=0)]
+    assert made.scaling.loc["Cert"].tolist() == pytest.approx(scaling)
+    known = named(moved)
+    expected = smf.logit(PAPER, known[:300]).fit(disp=0).predict(known[300:])
     assert predict(made, rows[300:]) == pytest.approx(expected.to_numpy())
 
 
@@ -76,7 +84,10 @@ def test_rows_of_a_design_are_fitted_as_by_themselves(groups, lacking):
     ],
 )
 def test_other_sets_of_predictors(groups, predictors, columns):
-    rows = design(groups.assign(agreement=np.linspace(0, 1, 600)), predictors)
+    rows = design(
+        groups.assign(agreement=np.linspace(0, 1, 600)),
+        predictors,
+    )
     assert list(rows) == columns
     made = fit(rows, groups["correct"])
     if predictors == ["QCat"]:  # the probabilities are the shares
@@ -98,7 +109,10 @@ def test_what_has_no_finite_or_no_unique_estimate(groups):
     rows = design(wrong_in_c)
     p = predict(fit(rows, wrong_in_c["correct"]), rows)
     assert 0 < p[in_c].mean() < 0.05
-    assert p[~in_c].mean() == pytest.approx(groups["correct"][~in_c].mean(), abs=0.01)
+    assert p[~in_c].mean() == pytest.approx(
+        groups["correct"][~in_c].mean(),
+        abs=0.01,
+    )
 
 
 def test_evidence_by_hand():
@@ -110,14 +124,30 @@ def test_evidence_by_hand():
         "QCat[T.b]:SCons": -3.0,
         "Cert": 4.0,
     }
-    scaling = pd.DataFrame({"mean": [0.0, 1.0], "sd": [1.0, 2.0]}, ["SCons", "Cert"])
-    made = regression.Fit(pd.Series(slopes), np.eye(5), 5, 0, "", scaling)
-    rows = pd.DataFrame([[1.0, 0, 1, 0, 2], [1, 1, 1, 1, 2]], columns=[*slopes])
+    scaling = pd.DataFrame(
+        {"mean": [0.0, 1.0], "sd": [1.0, 2.0]},
+        ["SCons", "Cert"],
+    )
+    made = regression.Fit(
+        pd.Series(slopes),
+        np.eye(5),
+        5,
+        0,
+        "",
+        scaling,
+    )
+    rows = pd.DataFrame(
+        [[1.0, 0, 1, 0, 2], [1, 1, 1, 1, 2]],
+        columns=[*slopes],
+    )
     # In standard deviations the predictors are 1 and (2 - 1) / 2.
     found = regression.evidence(made, rows)
     assert found.tolist() == pytest.approx([(3 * 1 + 4 * 0.5) / 5, 0.5])
-    p = predict(made, rows)
-    assert p.tolist() == pytest.approx(expit([9 + 3 * 1 + 4 * 0.5, 9 + 7 + 0 + 4 * 0.5]))
+    logits = [
+        9 + 3 * 1 + 4 * 0.5,
+        9 + 7 + 0 + 4 * 0.5,
+    ]
+    assert predict(made, rows) == pytest.approx(expit(logits))
 
 
 def test_the_tables_have_statsmodels_numbers(groups):
@@ -127,13 +157,28 @@ def test_the_tables_have_statsmodels_numbers(groups):
     # Wald's tests.
     tests = expected.wald_test_terms(scalar=True).table.astype(float)
     found = regression.wald(groups, regression.FULL)
-    assert found["term"].tolist() == ["intercept", *tests.index[1:]]
-    assert found["df"].tolist() == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert found["term"].tolist() == [
+        "intercept",
+        *tests.index[1:],
+    ]
+    assert found["df"].tolist() == [
+        1,
+        2,
+        1,
+        2,
+        1,
+        2,
+        1,
+        2,
+    ]
     for ours, name in (("statistic", "statistic"), ("p_value", "pvalue")):
         assert found[ours].to_numpy() == pytest.approx(tests[name].to_numpy())
     # Coefficients.
     table = regression.coefficients(groups, regression.FULL).set_index("term")
-    assert table.index.tolist() == ["intercept", *expected.params.index[1:]]
+    assert table.index.tolist() == [
+        "intercept",
+        *expected.params.index[1:],
+    ]
     numbers = table[["coefficient", "low", "high", "p_value"]].to_numpy().T
     low, high = expected.conf_int().to_numpy().T
     assert numbers == pytest.approx(np.array([expected.params, low, high, expected.pvalues]))
@@ -148,7 +193,8 @@ def test_conditional_coefficients_are_the_categories_own(groups):
     own = table[table["category"] == "b"]
     sd = rows[[*regression.NUMERIC]].std(ddof=0)
     in_b = smf.logit("correct ~ SPop + SCons + Cert", rows[rows["QCat"] == "b"]).fit(disp=0)
-    assert own["conditional"].iloc[1:].tolist() == pytest.approx((in_b.params[1:] * sd).tolist())
+    slopes = own["conditional"].iloc[1:].to_numpy()
+    assert slopes == pytest.approx((in_b.params[1:] * sd).to_numpy())
     of_reference = table[table["category"] == "a"]
     assert of_reference["term"].tolist() == ["intercept", *regression.NUMERIC]
     assert (of_reference["conditional"] == of_reference["coefficient"]).all()
@@ -172,10 +218,19 @@ def test_binned_correctness_by_hand():
     groups = groups.assign(model="m", cert=0.0)
     table = regression.binned_correctness(groups, bins=2)
     assert table["predictor"].unique().tolist() == ["SCons"]  # the other has one value
-    low, high = binomial_interval([1, 2, 1], [2, 3, 1])
+    low, high = binomial_interval(
+        [1, 2, 1],
+        [2, 3, 1],
+    )
     assert table["relation"].tolist() == ["a", "a", "b"]
     columns = ["midpoint", "mean", "low", "high", "n"]
-    expected = [[0.15, 0.5, 1], [1 / 2, 2 / 3, 1], low, high, [2, 3, 1]]
+    expected = [
+        [0.15, 0.5, 1],
+        [1 / 2, 2 / 3, 1],
+        low,
+        high,
+        [2, 3, 1],
+    ]
     assert pytest.approx(np.array(expected)) == table[columns].to_numpy().T
 
 

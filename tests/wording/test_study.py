@@ -28,11 +28,19 @@ def test_a_row_of_predictors_for_each_model_and_question(notebook):
     assert study.formats == {GEMMA: "question-answer", SMOLLM: "chat"}
     assert set(study.responses["prompt_format"]) == {"question-answer", "chat"}
     assert study.about["models"] == [*study.models, study.encoder]
-    assert study.means(study.originals, ["model"], "scons")["relations"].tolist() == [16, 16]
+    assert study.means(study.originals, ["model"], "scons")["relations"].tolist() == [
+        16,
+        16,
+    ]
 
 
 def test_facts_of_the_exposures_that_are_named(notebook):
-    how = {"models": [], "data": "world", "n_facts": 2000, "exposures": [0, 64]}
+    how = {
+        "models": [],
+        "data": "world",
+        "n_facts": 2000,
+        "exposures": [0, 64],
+    }
     study = wording.Study(**notebook(**how, **ENCODER))
     assert set(study.questions["log_popularity"].round(6)) == {0.0, 4.174387}  # ln 1, ln 65
     assert study.questions["group_id"].nunique() == 2 * 130
@@ -40,7 +48,19 @@ def test_facts_of_the_exposures_that_are_named(notebook):
 
 
 def test_the_variants_that_are_named(notebook):
-    how = {"models": ["smollm2-taught"], "data": "town", "n_facts": 780, "max_new_tokens": 5}
+    how = {
+        "models": ["smollm2-taught"],
+        "data": "town",
+        "n_facts": 780,
+        "max_new_tokens": 5,
+    }
     asked = notebook(**how, **ENCODER, exposures=EXPOSURES)
-    study = wording.Study(**asked, prompt_format="question-answer", variants=[8, 9])
-    assert study.marked["variant"].value_counts().to_dict() == {8: 130, 9: 130}
+    study = wording.Study(
+        **asked,
+        prompt_format="question-answer",
+        variants=[8, 9],
+    )
+    assert study.marked["variant"].value_counts().to_dict() == {
+        8: 130,
+        9: 130,
+    }

@@ -163,13 +163,8 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
-    table = pd.DataFrame(
-        {
-            "questions": by.size(),
-            "alternatives": by.max() - 1,
-            "total": by.sum(),
-        }
-    )
+    table = by.agg(questions="size", alternatives="max", total="sum")
+    table["alternatives"] -= 1  # the original is none
     table.loc["all"] = table.sum().drop("alternatives")
     return table.astype("Int64")
 

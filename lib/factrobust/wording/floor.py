@@ -32,14 +32,11 @@ def unworded(questions: pd.DataFrame) -> pd.DataFrame:
     changed word: variants FIRST, FIRST + 1, ..., and what was done in the column typography."""
     is_asked = (questions["variant"] == 0) & questions["question"].str.endswith("?")
     originals = questions[is_asked]
-    versions = pd.DataFrame(
-        [*map(_versions, originals["question"])],
-        originals.index,
-    )
+    versions = [*map(_versions, originals["question"])]
     parts = []
-    for number, name in enumerate(versions, start=FIRST):
+    for number, name in enumerate(_versions("?"), start=FIRST):
         part = originals.assign(
-            question=versions[name],
+            question=[version[name] for version in versions],
             variant=number,
             question_id=originals["group_id"] + f"#{number}",
             typography=name,

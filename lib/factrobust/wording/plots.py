@@ -97,10 +97,9 @@ def by_wording(table: pd.DataFrame) -> Figure:
             elinewidth=0.9,
             **bar,
         )
-        others = (row + aside / 2)[~first]
         axis.plot(
             part["mean"][~first],
-            others,
+            (row + aside / 2)[~first],
             color=look.colour,
             **point,
         )
@@ -160,8 +159,9 @@ def binned_correctness(table: pd.DataFrame) -> Figure:
     """Figure 5: share of right answers against each predictor, a row a relation, which reaches from
     0 (below) to 1. `table` of `wording.regression.binned_correctness`."""
     table = table.assign(x=table["midpoint"], height=table["mean"])
-    label = "relation; within a row, share of right answers"
-    return _a_row_a_relation(table, 0.4, label, marked=True)
+    return _a_row_a_relation(
+        table, 0.4, "relation; within a row, share of right answers", marked=True
+    )
 
 
 def _a_row_a_relation(
@@ -191,7 +191,7 @@ def _a_row_a_relation(
                 zorder=0,
             )
         for (model, relation), own in part.groupby(["model", "relation"]):
-            look = looks[model]
+            look = looks[str(model)]
             axis.plot(
                 own["x"],
                 relations.index(relation) + 0.4 - 0.8 * own["height"],

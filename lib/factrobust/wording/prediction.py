@@ -6,6 +6,7 @@ each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -29,13 +30,13 @@ CHEAP = {
 }
 
 
-def folds(groups: pd.DataFrame, seed: int | str = 0) -> NDArray[np.int64]:
+def folds(groups: pd.DataFrame, seed: int | str) -> NDArray[np.int64]:
     """Fold 0 ... FOLDS - 1 of each row, [row], stratified by relation and outcome. Rows of a
     stratum are ordered by a hash of seed and group_id and dealt out in turn: the folds' sizes, and
     their shares of a stratum, differ by at most 1."""
     lots = [draws.hash48(seed, name) for name in groups["group_id"]]
     rows = groups[["relation", "correct"]].assign(lot=lots).reset_index(drop=True)
-    order = rows.sort_values(["relation", "correct", "lot"]).index
+    order = rows.sort_values(["relation", "correct", "lot"]).index.to_numpy()
     fold = np.empty(len(groups), dtype=np.int64)
     fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % FOLDS
     return fold
@@ -61,8 +62,7 @@ def ladder(
     for _, part in groups.groupby("model", sort=False):
         splits = [folds(part, f"{seed}/{repeat}") for repeat in range(repeats)]
         for name, predictors in every.items():
-            crossed = set(predictors) <= set(FULL)
-            whole = design(part, predictors, interactions=crossed)
+            whole = design(part, predictors, interactions=set(predictors) <= set(FULL))
             for (repeat, fold), j in product(enumerate(splits), range(FOLDS)):
                 told = _held_out(part, whole, fold == j, name)
                 tables.append(told.assign(predictor=name, repeat=repeat, fold=j))
@@ -114,13 +114,9 @@ def judged(
         seed=seed,
     )
     rows = rows[rows["predictor"] != "majority"]
-    how = {"reference": reference, "n_boot": n_boot}
-    brier = compared(rows, **how).query("measure == 'brier'")
-    auc = compared(
-        rows.drop(columns="fold"),
-        value="evidence",
-        **how,
-    )
+    told = partial(compared, reference=reference, n_boot=n_boot)
+    brier = told(rows).query("measure == 'brier'")
+    auc = told(rows.drop(columns="fold"), value="evidence")
     return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
 
 
@@ -215,7 +211,12 @@ def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
     return found
 
 
-def _pairs(rows: pd.DataFrame, score: Array, right: Array, relation: Array) -> Sums:
+def _pairs(
+    rows: pd.DataFrame,
+    score: Array,
+    right: NDArray[np.bool_],
+    relation: Array,
+) -> Sums:
     """The pairs of a right and a wrong answer that the right one wins, and all, of one fold and
     repeat each: [relation of the right answer, of the wrong one]. `relation` is [row, relation], 1
     for a row's own."""
@@ -234,27 +235,20 @@ def _pairs(rows: pd.DataFrame, score: Array, right: Array, relation: Array) -> S
     return above, below
 
 
-def _fraction(weights: Array, above: Array, below: Array) -> Array:
-    """The ratio of sums in resamples that draw relations `weights` times, [resample]; NaN for 0 /
-    0. A relation drawn twice is two relations, and its answers make no pairs with their copies."""
-    return intervals.ratio(_drawn(weights, above), _drawn(weights, below))
-
-
 def _drawn(weights: Array, sums: Array) -> Array:
-    """Sums [relation, relation] in resamples; of pairs exact, too."""
+    """Sums [relation, relation] in resamples that draw relations `weights` times, [resample]; of
+    pairs exact, too. A relation drawn twice is two, and makes no pairs with its copy."""
     within = np.diag(sums)
     across = sums - np.diag(within)
-    return np.sum(
-        weights @ across * weights + weights * within,
-        axis=1,
-    )
+    return (weights @ across * weights + weights * within).sum(axis=1)
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
     """A pooled ratio, or the difference of two, and its bootstrap interval."""
 
     def statistic(weights: Array, _: Array) -> Array:
-        first, *others = (_fraction(weights, *term) for term in terms)
+        drawn = [[_drawn(weights, sums) for sums in term] for term in terms]
+        first, *others = (intervals.ratio(above, below) for above, below in drawn)
         return first - sum(others)
 
     return bootstrap_statistic(

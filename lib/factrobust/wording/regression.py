@@ -55,9 +55,8 @@ def by_formula(
 
     rows = groups.rename(columns=COLUMNS).astype({"correct": float})
     rows = rows[["correct", *predictors]]
-    terms = list(predictors)
-    if "QCat" in rows and rows["QCat"].nunique() == 1:
-        terms.remove("QCat")
+    varies = rows.nunique() > 1
+    terms = [name for name in predictors if name != "QCat" or varies[name]]
     if interactions and "QCat" in terms:
         terms = [name if name == "QCat" else f"QCat*{name}" for name in terms]
     return Logit.from_formula(
@@ -69,8 +68,7 @@ def by_formula(
 def design(groups: pd.DataFrame, predictors: Sequence[str] = FULL, **options: Any) -> pd.DataFrame:
     """The design of `by_formula`: "Intercept", "QCat[T.capital]", "SCons", "QCat[T.capital]:SCons"
     and so on, [question, column]."""
-    made: pd.DataFrame = by_formula(groups, predictors, **options).data.orig_exog
-    return made
+    return by_formula(groups, predictors, **options).data.orig_exog
 
 
 def fit(rows: pd.DataFrame, correct: ArrayLike) -> Fit:
@@ -99,11 +97,11 @@ def _with_a_reference(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _standardised(rows: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """The design with its numeric predictors in standard deviations."""
-    rows = rows.copy()
+    values = rows.to_numpy(copy=True)
     for name, mean, sd in scaling.itertuples():
-        own, others = _columns_of(name, rows)
-        rows[own] = (rows[own].to_numpy() - mean * rows[others].to_numpy()) / sd
-    return rows
+        own, others = map(rows.columns.get_indexer, _columns_of(name, rows))
+        values[:, own] = (values[:, own] - mean * values[:, others]) / sd
+    return pd.DataFrame(values, rows.index, rows.columns)
 
 
 def _columns_of(name: str, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
@@ -117,7 +115,7 @@ def _columns_of(name: str, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
 def predict(fitted: Fit, rows: pd.DataFrame) -> Array:
     """Predicted probability that each question of a `design` is answered correctly, [row]."""
     z = _standardised(rows[fitted.coefficients.index], fitted.scaling)
-    return np.asarray(expit(np.einsum("ij,j->i", z, fitted.coefficients)))
+    return expit(np.einsum("ij,j->i", z, fitted.coefficients))
 
 
 def evidence(fitted: Fit, rows: pd.DataFrame) -> Array:
@@ -148,9 +146,9 @@ def summary(groups: pd.DataFrame, sets: Sequence[Sequence[str]]) -> pd.DataFrame
     for (model, part), used in product(groups.groupby("model", sort=False), sets):
         correct = part["correct"].to_numpy(float)
         found = fit(design(part, used), correct)
-        share = np.full(len(part), correct.mean())
-        r2 = 1 - found.log_likelihood / log_likelihood(logit(share), correct)
-        aic = 2 * found.degrees - 2 * found.log_likelihood
+        null = np.full_like(correct, logit(correct.mean()))
+        r2 = 1 - found.log_likelihood / log_likelihood(null, correct)
+        aic = 2 * (found.degrees - found.log_likelihood)
         rows.append((model, ", ".join(used), r2, aic, found.method))
     return pd.DataFrame(rows, columns=["model", "predictors", "pseudo_r2", "aic", "fit"])
 
@@ -188,9 +186,9 @@ def coefficients(
         base = names.get_indexer(plain.where(plain != "", "Intercept"))
         has_base = base != np.arange(len(names))
         table["conditional"] = found.params + has_base * found.params[base]
-        about = dict(zip(by, key, strict=True))
-        tables.append(table.assign(**about, fit=method, n=len(part)))
-    return pd.concat(tables, ignore_index=True).astype({"n": int})
+        table = table.assign(**dict(zip(by, key, strict=True)))
+        tables.append(table.assign(fit=method, n=len(part)))
+    return pd.concat(tables, ignore_index=True).infer_objects()
 
 
 def wald(groups: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
@@ -214,8 +212,12 @@ def _results(groups: pd.DataFrame, predictors: Sequence[str]) -> tuple[Any, str]
 
     formula = by_formula(groups, predictors)
     fitted = fit(formula.data.orig_exog, groups["correct"])
-    b = fitted.coefficients.to_numpy()
-    return LikelihoodModelResults(formula, b, fitted.covariance), fitted.method
+    found = LikelihoodModelResults(
+        formula,
+        fitted.coefficients.to_numpy(),
+        fitted.covariance,
+    )
+    return found, fitted.method
 
 
 def mixed(groups: pd.DataFrame) -> pd.DataFrame:
