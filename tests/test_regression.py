@@ -10,7 +10,7 @@ from factrobust.regression import Estimates, estimate, log_likelihood, ridge
 
 
 def estimated(y: list[float], **columns: list[float]) -> Estimates:
-    design = pd.DataFrame({"intercept": np.ones(len(y))} | columns)
+    design = pd.DataFrame({"Intercept": np.ones(len(y))} | columns)
     return estimate(design, np.array(y, dtype=float))
 
 
@@ -19,7 +19,7 @@ def test_a_finite_estimate_by_hand():
     made = estimated([1, 0, 0, 0, 1, 1, 0], x=[0, 0, 0, 0, 1, 1, 1])
     assert made.method == "maximum likelihood"
     logits = np.log([1 / 3, 2])
-    slopes = {"intercept": logits[0], "x": logits[1] - logits[0]}
+    slopes = {"Intercept": logits[0], "x": logits[1] - logits[0]}
     assert made.coefficients.to_dict() == pytest.approx(slopes)
     # Inverse information: 1/(n p q) of the first group, and the sum for the difference.
     first = 1 / (4 * 3 / 16)
@@ -81,6 +81,6 @@ def test_the_prior_is_the_one_stated():
     made = estimated([0, 0, 1, 1], x=[-2, -1, 1, 2])
     # By symmetry the intercept is 0; the slope b solves sum |x| (1 - p) = b / 2.5^2.
     b = made.coefficients["x"]
-    assert made.coefficients["intercept"] == pytest.approx(0, abs=1e-9)
+    assert made.coefficients["Intercept"] == pytest.approx(0, abs=1e-9)
     gradient = sum(2 * a / (1 + np.exp(a * b)) for a in (1, 2))
     assert gradient == pytest.approx(b / 2.5**2)

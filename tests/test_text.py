@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import contains, exact_match, int_sim, normalise, places
+from factrobust.text import contains, exact_match, int_sim, normalise, places, rouge_l
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -336,3 +336,17 @@ def test_an_article_that_ends_a_name_counts():
     assert contains("It is vitamin A.", ["Vitamin A"])
     assert not contains("It is vitamin C.", ["Vitamin A"])
     assert exact_match("the Beatles", ["Beatles"])
+
+
+def test_rouge_l_by_hand():
+    groups = [
+        ["the police killed the gunman", "police kill the gunman"],  # 2 of 3 and 3 words
+        ["a b c d", "b x d", "b x d"],  # 2 of 4 and 3 words, twice; and equal ones
+        ["x y", "y x"],  # one of two, whichever
+        ["", "", "Paris"],
+        ["Paris"],
+        ["x y x z", "y x x"],  # y x, or x x: 2 of 4 and 3
+    ]
+    # Articles are gone: "police killed gunman", "b c d".
+    expected = [4 / 6, (4 / 6 + 4 / 6 + 1) / 3, 2 / 4, 1 / 3, np.nan, 4 / 7]
+    assert rouge_l(groups).tolist() == pytest.approx(expected, nan_ok=True)

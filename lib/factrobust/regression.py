@@ -35,9 +35,9 @@ class Estimates:
 
 
 def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
-    """Estimates for a design and outcomes y (0 or 1): by maximum likelihood if finite and unique,
-    else penalised: "collinear" if the design's rank is too low, "separated" if no fit has
-    settled."""
+    """Estimates for a design, of which a column may be the "Intercept", and outcomes y (0 or 1): by
+    maximum likelihood if finite and unique, else penalised: "collinear" if the design's rank is too
+    low, "separated" if no fit has settled."""
     design = np.ascontiguousarray(columns)
     names = columns.columns
     triangle = np.linalg.qr(design, mode="r")
@@ -49,7 +49,7 @@ def estimate(columns: pd.DataFrame, y: Array) -> Estimates:
         degrees = float(len(b))
         method = ML
     else:
-        precision = np.where(names == "intercept", 0.0, PRIOR_SD**-2)
+        precision = np.where(names == "Intercept", 0.0, PRIOR_SD**-2)
         b, hessian = ridge(design, y, precision)
         covariance = np.linalg.inv(hessian)
         # Gray (1992): the trace of the information over the penalised information.

@@ -153,7 +153,7 @@ HolderScores = _table(
 )
 Responses = _table(
     "Answers to wordings; sampled ones have a column `sample`, their number (part 3).",
-    "model prompt_format question_id group_id variant relation prompt text raw logprobs first",
+    "model prompt_format question_id group_id variant relation prompt text raw logprobs",
     text=_column("text", "the first sentence of what it said, after leading newlines"),
     logprobs=_column("any", "list of the log-probabilities of the tokens up to the end of text"),
 )
@@ -202,8 +202,7 @@ MarkedResponses = _table(
 )
 AnswerSets = _table(
     "All answers, or all samples, of a model to one question (part 3).",
-    "model group_id texts n_answers n_empty logprob tokens int_sim",
-    logprob=_column("number?", "mean over answers of their tokens' mean log P"),
+    "model group_id texts int_sim",
 )
 MarkedContext = _table(
     "Answers with a context, and where they come from (part 4).",

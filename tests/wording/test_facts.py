@@ -1,14 +1,13 @@
-import math
+"""Questions in other words: of facts, of PopQA, of your own; and pairs that are no paraphrases."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from factrobust.datasets.facts import load_facts, load_relations, questions
+from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
 from factrobust.tables import FactsError
 from factrobust.wording import facts as wordings
-from factrobust.wording.facts import load_paraphrases, load_questions, paraphrased, quality_pairs
 
 
 @pytest.fixture
@@ -22,66 +21,74 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def facts(write):
+def paraphrased(write):
+    """The questions of the facts in the lines of a CSV."""
     header = "subject,relation,object,aliases,popularity\n"
-    return lambda text: load_facts(write(header + text))
+    return lambda *lines: wordings.paraphrased(load_facts(write(header + "\n".join(lines)))).table
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    return wordings.load_questions().table
 
 
 def test_embedded_templates_are_as_many_as_the_papers_and_sentences_of_their_own():
-    templates = load_paraphrases()
+    templates = wordings.load_paraphrases()
     printed = load_published("3-wording-table-1").set_index("relation")["alternatives"]
     assert templates.groupby("relation").size().to_dict() == printed.to_dict()
-    relations = load_relations()
-    assert set(templates["relation"]) == set(relations.index[relations["popqa"]])
-    assert templates["paraphrase"].str.fullmatch(r"[A-Z{].*\S[?.]").all()
-    own = templates["relation"].map(relations["question"])
-    assert not templates["paraphrase"].str.casefold().eq(own.str.casefold()).any()
-    words = templates["paraphrase"].str.casefold().str.replace(r"\W+", " ", regex=True).str.strip()
+    texts = templates["paraphrase"]
+    assert texts.str.fullmatch(r"[A-Z{].*\S[?.]").all()
+    own = templates["relation"].map(load_relations()["question"])
+    words = pd.concat([texts, own.drop_duplicates()]).str.casefold()
+    words = words.str.replace(r"\W+", " ", regex=True).str.strip()
     assert not words.duplicated().any()
 
 
-def test_embedded_facts_are_all_asked():
-    facts = load_facts(relations=load_paraphrases()["relation"])
-    table, counts, *_ = paraphrased(facts)
-    assert tuple(table.columns) == wordings.COLUMNS
-    assert table["group_id"].drop_duplicates().tolist() == facts["fact_id"].tolist()
-    assert table["question_id"].is_unique
-    own = table[table["variant"] == 0]
-    assert own["question"].tolist() == questions(facts)["question"].tolist()
+def test_embedded_facts_are_all_asked_in_all_wordings(embedded):
+    facts = load_facts(relations=wordings.load_paraphrases()["relation"])
+    own = embedded[embedded["variant"] == 0]
+    assert own["group_id"].tolist() == facts["fact_id"].tolist()
     assert own["answers"].str[0].tolist() == facts["object"].tolist()
-    alternatives = table.groupby("group_id").size() - 1
-    per_relation = load_paraphrases().groupby("relation").size()
-    assert alternatives.eq(alternatives.index.str.split("/").str[0].map(per_relation)).all()
-    assert not table["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
-    assert counts == {"repeated_questions": 0, "no_popularity": len(facts)}  # page views or none
+    assert embedded["question_id"].is_unique
+    assert not embedded["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
+    assert embedded["log_popularity"].isna().all()  # page views or none
+    # Table 1 of the notebooks.
+    table = wordings.describe(embedded)
+    assert table.loc["all", ["questions", "total"]].tolist() == [
+        879,
+        6413,
+    ]
+    assert table.loc["director"].tolist() == [
+        55,
+        10,
+        605,
+    ]
+    assert pd.isna(table.loc["all", "alternatives"])  # relations differ in it
 
 
-def test_facts_by_hand(facts):
-    table = paraphrased(facts("the Netherlands,capital_of,X,Y|Z,2.5\n")).table
-    assert table[["question_id", "variant", "question"]].to_numpy().tolist() == [
-        ["capital_of/netherlands#0", 0, "The Netherlands is the capital of which country?"],
-        ["capital_of/netherlands#1", 1, "The capital of which country is the Netherlands?"],
-        [
-            "capital_of/netherlands#2",
-            2,
-            "Can you name the country whose capital city is the Netherlands?",
-        ],
-        ["capital_of/netherlands#3", 3, "Which country has its capital in the Netherlands?"],
+def test_facts_by_hand(paraphrased):
+    table = paraphrased("the Netherlands,capital_of,X,Y|Z,2.5")
+    assert table["question"].tolist() == [
+        "The Netherlands is the capital of which country?",
+        "The capital of which country is the Netherlands?",
+        "Can you name the country whose capital city is the Netherlands?",
+        "Which country has its capital in the Netherlands?",
+    ]
+    assert table["question_id"].tolist() == [f"capital_of/netherlands#{k}" for k in range(4)]
+    assert table["variant"].tolist() == [
+        0,
+        1,
+        2,
+        3,
     ]
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
-    # How often words stand in texts is no popularity of a subject.
-    assert table[["popularity", "log_popularity"]].isna().all(axis=None)
-    # A sentence has one full stop.
-    table = paraphrased(facts("Martin Luther King Jr.,father,X,,1\n")).table
+    assert table["popularity"].isna().all()  # how often words stand in texts is none
+    table = paraphrased("Martin Luther King Jr.,father,X,,1")
     assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
-    assert not table["question"].str.contains("..", regex=False).any()
-
-
-def test_a_relation_without_templates_leaves_one_question(facts):
     wrong = r"^2 of 2 groups have one question only, 'currency/kenya'"
     with pytest.raises(FactsError, match=wrong):
-        paraphrased(facts("Kenya,currency,shilling,,\nKenya,continent,Africa,,\n"))
+        paraphrased("Kenya,currency,shilling,,", "Kenya,continent,Africa,,")
 
 
 MINE = """group_id,question,answers,relation,popularity
@@ -94,24 +101,30 @@ sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,
 
 
 def test_own_questions(write):
-    table, counts, *_ = load_questions(write(MINE))
-    assert tuple(table.columns) == wordings.COLUMNS
-    moon = ["Neil Armstrong", "Armstrong"]
-    sea = ["Pacific", "the Pacific"]
-    columns = ["question_id", "group_id", "variant", "prefix", "answers"]
-    assert table[columns].to_numpy().tolist() == [
-        *(["moon#0", "moon", 0, "", moon], ["moon#1", "moon", 1, "", moon]),
-        *(["sea#0", "sea", 0, "", sea], ["sea#1", "sea", 1, "", sea]),
-    ]
-    assert table.loc[0, "question"] == "Who first walked on the Moon?"
-    assert table.loc[0, "log_popularity"] == pytest.approx(math.log(1000))
-    assert table.loc[2:, ["popularity", "log_popularity"]].isna().all(axis=None)
+    table, counts, *_ = wordings.load_questions(write(MINE))
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
-    # Names of your own are kept.
+    assert table["question_id"].tolist() == [
+        "moon#0",
+        "moon#1",
+        "sea#0",
+        "sea#1",
+    ]
+    assert table["answers"].str.join("|").unique().tolist() == [
+        "Neil Armstrong|Armstrong",
+        "Pacific|the Pacific",
+    ]
+    logs = [np.log(1000)] * 2 + [np.nan] * 2
+    assert table["log_popularity"].tolist() == pytest.approx(logs, nan_ok=True)
+    # Names and prefixes of your own are kept; without relations all are of one.
     text = "question_id,group_id,question,answers,prefix\nx,a,One?,1,One is\ny,a,Uno?,1,Uno is\n"
-    table = load_questions(write(text)).table
-    assert table["question_id"].tolist() == ["x", "y"]
-    assert table["prefix"].tolist() == ["One is", "Uno is"]
+    table, *_ = wordings.load_named_questions(str(write(text)))
+    columns = ["question_id", "prefix", "relation"]
+    assert table[columns].values.tolist() == [
+        ["x", "One is", "own"],
+        ["y", "Uno is", "own"],
+    ]
+    with pytest.raises(ValueError, match="'pop_qa'; known are"):
+        wordings.load_named_questions("pop_qa")
 
 
 @pytest.mark.parametrize(
@@ -127,87 +140,53 @@ def test_own_questions(write):
 )
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
     with pytest.raises(FactsError, match=what):
-        load_questions(write(MINE.replace(old, new, 1)))
+        wordings.load_questions(write(MINE.replace(old, new, 1)))
 
 
-def groups(relations: dict[str, int]) -> pd.DataFrame:
-    """Groups of three questions, so many a relation."""
-    names = [f"{relation}/{n}" for relation, count in relations.items() for n in range(count)]
-    frame = pd.DataFrame({"group_id": np.repeat(names, 3), "variant": [0, 1, 2] * len(names)})
-    return frame.assign(
-        relation=frame["group_id"].str.split("/").str[0],
-        question=frame["group_id"] + frame["variant"].astype("str"),
-        log_popularity=1.0,
-    )
-
-
-def test_a_sample_has_whole_groups_of_every_relation():
-    table = groups({"capital": 9, "sport": 4, "color": 1})
-    kept = wordings.sample(table, 7)
-    assert kept.groupby("group_id").size().eq(3).all()
-    per_relation = kept.groupby("relation")["group_id"].nunique()
-    assert per_relation.to_dict() == {"capital": 3, "sport": 3, "color": 1}
-    assert set(wordings.sample(table, 7, seed=1)["group_id"]) != set(kept["group_id"])
+def test_a_sample_has_whole_groups_of_every_relation(embedded):
+    kept = wordings.sample(embedded, 32)
+    assert kept.groupby("relation")["group_id"].nunique().eq(2).all()
+    whole = embedded.groupby("group_id").size()
+    sizes = kept.groupby("group_id").size()
+    assert sizes.equals(whole[sizes.index])
+    assert set(wordings.sample(embedded, 32, seed=1)["group_id"]) != set(sizes.index)
+    # A smaller sample is a part of a larger one: notebooks ask some in further ways.
+    assert set(wordings.sample(kept, 16)["group_id"]) == set(wordings.sample(embedded, 16).group_id)
     with pytest.raises(ValueError, match="limit is 0"):
-        wordings.sample(table, 0)
-
-
-def test_describe_counts_as_table_1_does():
-    table = wordings.describe(groups({"sport": 4, "capital": 2}))
-    assert table.index.tolist() == ["capital", "sport", "all"]
-    assert table.loc["sport"].to_dict() == {"questions": 4, "alternatives": 2, "total": 12}
-    assert table.loc["all", ["questions", "total"]].tolist() == [6, 18]
-    assert pd.isna(table.loc["all", "alternatives"])  # relations differ in it
+        wordings.sample(embedded, 0)
 
 
 def test_quality_pairs_of_a_fact_by_hand():
     facts = load_facts(relations=["father", "mother"])
     picked = facts[facts["fact_id"].isin(["father/zeus", "mother/zeus", "father/thor"])]
-    table = paraphrased(picked).table
-    pairs = quality_pairs(table)
-    assert pairs["pair"].value_counts().to_dict() == {
+    table = wordings.paraphrased(picked).table
+    pairs = wordings.quality_pairs(table)
+    sizes = {
         "paraphrase": 4 + 4 + 5,
         "other relation": 3,
         "other subject": 2,
     }
+    assert pairs["pair"].value_counts().to_dict() == sizes
     own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
     assert own["original"].eq("Who was the father of Zeus?").all()
     reworded = table["question_id"].str.match("father/zeus#[1-4]")
     assert own.loc["paraphrase", "question"].tolist() == table.loc[reworded, "question"].tolist()
     assert own.loc["other subject", "question"] == "Who was the father of Thor?"
     # Persons have parents and occupations among the embedded facts, and no capitals.
-    questions_of = {"Who was the mother of Zeus?", "What was the occupation of Zeus?"}
-    assert own.loc["other relation", "question"] in questions_of
+    others = {"Who was the mother of Zeus?", "What was the occupation of Zeus?"}
+    assert own.loc["other relation", "question"] in others
 
 
-def test_quality_pairs_never_ask_the_same_and_need_no_embedded_fact():
-    table = paraphrased(load_facts(relations=load_paraphrases()["relation"].unique())).table
-    pairs = quality_pairs(table)
+def test_quality_pairs_never_ask_the_same(embedded):
+    pairs = wordings.quality_pairs(embedded)
     assert (pairs["original"] != pairs["question"]).all()
     one = pairs[pairs["pair"] != "paraphrase"].groupby(["group_id", "pair"]).size()
-    assert one.eq(1).all()
-    assert len(one) == 2 * table["group_id"].nunique()
-    shuffled = quality_pairs(table.sample(frac=1, random_state=0))
-    key = ["group_id", "pair", "question"]
-    assert set(map(tuple, shuffled[key].to_numpy())) == set(map(tuple, pairs[key].to_numpy()))
-    mine = quality_pairs(groups({"sport": 2, "capital": 1}))
-    assert mine["pair"].value_counts().to_dict() == {"paraphrase": 6, "other subject": 2}
+    assert one.tolist() == [1] * 2 * 879
     # Capitals, cities, colors and composers share no subject with another relation.
     alone = pairs.loc[pairs["pair"] == "nonsense", "relation"].unique()
     assert sorted(alone) == ["capital", "capital_of", "color", "composer", "country"]
-
-
-def test_questions_are_the_facts_with_paraphrases_or_your_own(write) -> None:
-    table, counts, _ = wordings.load_named_questions()
-    templates = wordings.load_paraphrases()
-    own = wordings.paraphrased(load_facts(relations=templates["relation"].unique()))
-    pd.testing.assert_frame_equal(table, own.table)
-    assert counts == own.counts
-    path = write("group_id,question,answers\na,Who?,Ann\na,Which person?,Ann\n")
-    table, _, _ = wordings.load_named_questions(str(path))
-    assert table["relation"].tolist() == ["own", "own"]
-    with pytest.raises(ValueError, match="'pop_qa'; known are"):
-        wordings.load_named_questions("pop_qa")
+    mine = embedded.assign(group_id="my " + embedded["group_id"])  # no embedded facts
+    assert set(wordings.quality_pairs(mine)["pair"]) == {"paraphrase", "other subject"}
 
 
 def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
@@ -215,14 +194,11 @@ def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
     own = table[table["variant"] == 0].set_index("group_id")
     assert len(own) == 1000
     assert own["relation"].nunique() == 16
+    each = wordings.load_paraphrases().groupby("relation").size()
+    assert len(table) == own["relation"].map(each).sum() + 1000
+    assert counts["repeated_questions"] == 0
     first = own.loc["composer/10207"]  # the first line of the file
     assert first["question"] == "Who was the composer of Easy Living?"
     assert first["answers"] == ["Ralph Rainger", "Ralph Reichenthal"]
-    assert first["popularity"] == 1381
-    assert first["log_popularity"] == pytest.approx(math.log(1381))
-    other = table[table["group_id"] == "composer/10207"].set_index("variant")["question"]
-    assert other[1] == "Which composer wrote Easy Living?"
-    each = load_paraphrases().groupby("relation").size()
-    full = own["relation"].map(each).sum() + len(own)
-    assert len(table) == full
-    assert counts["repeated_questions"] == 0
+    assert first["log_popularity"] == pytest.approx(np.log(1381))
+    assert "Which composer wrote Easy Living?" in table["question"].tolist()

@@ -9,227 +9,270 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.wording import prediction
-from factrobust.wording.regression import fit, predict
+from factrobust.wording.regression import FULL, design, fit, predict
+
+SETS = {"full": FULL}
 
 
-def test_folds_are_stratified_and_drawn_by_the_seed(simulate) -> None:
-    groups = simulate(103, relations="abcde")
-    fold = prediction.folds(groups, 5)
-    assert sorted(np.bincount(fold).tolist()) == [20, 20, 21, 21, 21]
-    counts = groups.assign(fold=fold).groupby(["relation", "correct", "fold"]).size().unstack()
-    counts = counts.reindex(columns=range(5)).fillna(0)
+@pytest.fixture(scope="module")
+def groups(simulate):
+    return simulate(200)
+
+
+@pytest.fixture(scope="module")
+def made(groups):
+    rows = prediction.ladder(groups, SETS, repeats=2)
+    return rows[rows["predictor"] == "full"].reset_index(drop=True)
+
+
+def test_folds_are_stratified_and_drawn_by_the_seed(groups):
+    fold = pd.Series(
+        prediction.folds(groups, 7),
+        index=groups["group_id"],
+    )
+    assert fold.value_counts().tolist() == [40] * 5
+    cells = [
+        groups["relation"],
+        groups["correct"],
+        fold.to_numpy(),
+    ]
+    counts = groups.groupby(cells).size().unstack().fillna(0)
     assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
     # They depend on questions and seed only.
-    fold = pd.Series(prediction.folds(groups, 4, 7), index=groups["group_id"])
     shuffled = groups.sample(frac=1, random_state=0)
-    again = pd.Series(prediction.folds(shuffled, 4, 7), index=shuffled["group_id"])
+    again = pd.Series(
+        prediction.folds(shuffled, 7),
+        index=shuffled["group_id"],
+    )
     assert again[fold.index].tolist() == fold.tolist()
-    assert prediction.folds(groups, 4, 8).tolist() != fold.tolist()
+    assert prediction.folds(groups, 8).tolist() != fold.tolist()
 
 
-def test_a_category_in_the_test_rows_only(simulate) -> None:
-    groups = simulate(300)
-    table = pd.concat([groups[:1].assign(relation="z"), groups[1:]])
-    held = [prediction.folds(table, 5, seed)[0] == 0 for seed in range(20)]
-    assert 0 < sum(held) < 20
-    made = prediction.cross_validate(table, repeats=1)
-    unseen = made[made["probability"].isna()]
-    assert unseen["relation"].tolist() == ["z"]
-    assert unseen["fit"].tolist() == [prediction.UNSEEN]
-    scored = prediction.compared(made.assign(predictor="all"), n_boot=50)
-    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[299, 1]]
-
-
-def test_cross_validation_predicts_each_question_once_a_repeat(simulate) -> None:
-    groups = pd.concat([simulate(150, model="n", seed=1), simulate(150)])
-    made = prediction.cross_validate(groups, k=3, repeats=2)
-    assert made["model"].unique().tolist() == ["n", "m"]  # in the order in which they come
-    assert not made.duplicated(["model", "repeat", "group_id"]).any()
-    assert len(made) == 2 * 2 * 150
-    assert made["probability"].between(0, 1).all()
-    one = made[(made["model"] == "n") & (made["repeat"] == 1) & (made["fold"] == 2)]
-    rows = groups[groups["model"] == "n"]
-    held = rows["group_id"].isin(one["group_id"])
-    expected = predict(fit(rows[~held]), rows[held])
+def test_each_question_is_predicted_once_a_repeat_by_the_others(groups, made):
+    assert len(made) == 2 * 200
+    assert not made.duplicated(["repeat", "group_id"]).any()
+    one = made[(made["repeat"] == 1) & (made["fold"] == 2)]
+    held = groups["group_id"].isin(one["group_id"])
+    fitted = fit(
+        design(groups[~held]),
+        groups["correct"][~held],
+    )
+    expected = predict(fitted, design(groups[held]))
     assert one["probability"].tolist() == pytest.approx(expected.tolist())
-    assert one["prior"].unique().tolist() == [rows["correct"][~held].mean()]
-    assert (made.groupby(["model", "repeat"])["fold"].nunique() == 3).all()
-    first, second = (made[made["repeat"] == r].set_index(["model", "group_id"]) for r in (0, 1))
-    assert (first["fold"] != second["fold"].reindex(first.index)).any()
+    folds = made.pivot(index="group_id", columns="repeat", values="fold")
+    assert (folds[0] != folds[1]).any()
 
 
-def test_nothing_leaks_from_held_out_questions(simulate) -> None:
-    groups = simulate(200)
-    plain = prediction.cross_validate(groups, repeats=1)
-    fold = plain.set_index("group_id")["fold"]
-    # One held-out question becomes an outlier: the others of its fold are predicted as before.
-    spoiled = groups.assign(cert=groups["cert"].mask(groups["group_id"] == "a/0", 1e6))
-    made = prediction.cross_validate(spoiled, repeats=1)
-    same_fold = (plain["fold"] == fold["a/0"]) & (plain["group_id"] != "a/0")
-    assert made["probability"][same_fold].tolist() == plain["probability"][same_fold].tolist()
-    others = plain["fold"] != fold["a/0"]
-    assert (made["probability"][others] != plain["probability"][others]).any()
-    assert made["group_id"].tolist() == plain["group_id"].tolist()
+def test_nothing_leaks_from_held_out_questions(groups, made):
+    """One becomes an outlier: the others of its fold are predicted as before."""
+    outlier = groups["group_id"] == "q0"
+    spoiled = groups.assign(cert=groups["cert"].mask(outlier, 1e6))
+    rows = prediction.ladder(spoiled, SETS, repeats=1)
+    rows = rows[rows["predictor"] == "full"].reset_index(drop=True)
+    plain = made[made["repeat"] == 0]
+    is_beside = plain["fold"] == plain.set_index("group_id")["fold"]["q0"]
+    is_other = plain["group_id"] != "q0"
+    same = np.isclose(
+        rows["probability"],
+        plain["probability"],
+        atol=1e-9,
+    )
+    assert same[is_beside & is_other].all()
+    assert not same[~is_beside].all()
 
 
-def table(correct: list, probability: list, **columns: object) -> pd.DataFrame:
-    values = {"model": "m", "group_id": [f"q{i}" for i in range(len(correct))], "prior": 0.5}
-    return pd.DataFrame(values | {"correct": correct, "probability": probability} | columns)
+def test_a_relation_in_the_test_rows_only_is_not_predicted(groups):
+    table = groups.assign(relation=groups["relation"].mask(groups["group_id"] == "q0", "z"))
+    rows = prediction.ladder(table, SETS, repeats=1)
+    new = rows[rows["probability"].isna()]
+    assert set(new["group_id"]) == {"q0"}
+    assert set(new["predictor"]) == {"majority", "full"}
+    scored = prediction.compared(
+        rows[rows["predictor"] == "full"],
+        n_boot=50,
+    )
+    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[199, 1]]
 
 
-def test_the_relation_alone_by_hand() -> None:
-    train = pd.DataFrame({"relation": list("aaab"), "correct": [True, True, False, False]})
-    test = pd.DataFrame({"relation": list("abz")})
-    # One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0.
+def test_the_relation_alone_by_hand():
+    """One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0."""
+    train = pd.DataFrame({"relation": [*"aaab"], "correct": [True, True, False, False]})
+    test = pd.DataFrame({"relation": [*"abz"]})
     shares = prediction.relation_share(train, test)
     assert shares.tolist() == pytest.approx([2.5 / 4, 0.5 / 2, 0.5])
-    # Each question left out, one by one.
-    groups = table([True, True, False, False, True], [0.0] * 5, relation=list("aaabb"))
-    made = prediction.cross_validate(groups, ["QCat"], k=5, repeats=1).set_index("group_id")
-    # Without itself: a right answer of a leaves 1 of 2 (overall 2 of 4), the wrong one 2 of 2 (3 of 4).
-    right = (1 + 0.5) / 3
-    wrong = (2 + 0.75) / 3
-    expected = [right, right, wrong, (1 + 0.75) / 2, (0 + 0.5) / 2]
-    assert made["probability"].sort_index().tolist() == pytest.approx(expected)
 
 
-def scores(rows: list[tuple], **columns: object) -> pd.DataFrame:
+def test_the_dull_baselines_know_the_training_rows_alone(groups):
+    rows = prediction.ladder(groups, {}, repeats=1)
+    for (name, _), part in rows.groupby(["predictor", "fold"]):
+        train = groups[~groups["group_id"].isin(part["group_id"])]
+        expected = np.full(len(part), train["correct"].mean())
+        if name == prediction.RELATION:
+            expected = prediction.relation_share(train, part)
+        assert part["probability"].to_numpy() == pytest.approx(expected)
+
+
+def scores(rows, **columns):
     """One predictor's scores, from (relation, correct, score)."""
     frame = pd.DataFrame(rows, columns=["relation", "correct", "score"])
-    names = [f"q{i}" for i in range(len(frame))]
-    return frame.assign(**({"model": "m", "group_id": names, "predictor": "x"} | columns))
+    about = {
+        "model": "m",
+        "predictor": "x",
+        "group_id": [f"q{i}" for i in range(len(frame))],
+    }
+    return frame.assign(**about | columns)
 
 
-def areas(table: pd.DataFrame, **options: object) -> pd.Series:
-    found = prediction.compared(table, value="score", n_boot=50, **options)
-    return found.set_index(["predictor", "measure"])["mean"]
+def found(table, *names, **options):
+    """The mean and bounds of measures of the predictor x."""
+    rows = prediction.compared(
+        table,
+        **{"value": "score", "n_boot": 200} | options,
+    )
+    rows = rows[rows["predictor"] == "x"].set_index("measure")
+    return rows.loc[[*names], ["low", "mean", "high"]].to_numpy().tolist()
 
 
-ANSWER = st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 4))
+ANSWER = st.tuples(
+    st.sampled_from("abc"),
+    st.booleans(),
+    st.integers(0, 4),
+)
 
 
 @settings(deadline=None)
 @given(st.lists(ANSWER, min_size=1, max_size=25))
-def test_auc_within_relations_against_every_pair(rows: list[tuple]) -> None:
+def test_auc_within_relations_against_every_pair(rows):
     pairs = {"auc": [], "auc_within": []}
     for (a, right, x), (b, wrong, z) in product(rows, rows):
         if right and not wrong:
-            pairs["auc"].append((x > z) + (x == z) / 2)
-            pairs["auc_within"] += pairs["auc"][-1:] if a == b else []
-    found = areas(scores(rows))["x"]
-    for name, won in pairs.items():
-        assert found[name] == pytest.approx(np.mean(won) if won else np.nan, nan_ok=True)
+            won = (x > z) + (x == z) / 2
+            pairs["auc"].append(won)
+            if a == b:
+                pairs["auc_within"].append(won)
+    made = found(scores(rows), *pairs, n_boot=50)
+    for won, (_, mean, _) in zip(pairs.values(), made, strict=True):
+        assert mean == pytest.approx(
+            np.mean(won) if won else np.nan,
+            nan_ok=True,
+        )
 
 
-def test_only_pairs_of_one_fold_of_one_repeat_count() -> None:
+def test_only_pairs_of_one_fold_of_one_repeat_count():
     """There each right answer is above each wrong one; but a fit shifts all its values."""
-    cells = list(product((0, 1), (0, 1), (1, 0, 1, 0)))
-    values = [0.5 * fold + 0.4 * repeat + 0.2 * right for repeat, fold, right in cells]
-    table = scores([("a", right, x) for (_, _, right), x in zip(cells, values, strict=True)])
-    table = table.assign(repeat=[r for r, _, _ in cells], fold=[f for _, f, _ in cells])
-    table["group_id"] = [f"q{i % 8}" for i in range(16)]
-    assert areas(table)["x"].tolist() == [1, 1]
+    cells = [*product((0, 1), (0, 1), (1, 0, 1, 0))]
+    rows = [("a", right, 0.5 * fold + 0.4 * repeat + 0.2 * right) for repeat, fold, right in cells]
+    table = scores(
+        rows,
+        repeat=[repeat for repeat, _, _ in cells],
+        fold=[fold for _, fold, _ in cells],
+        group_id=[f"q{i % 8}" for i in range(16)],
+    )
+    assert [mean for _, mean, _ in found(table, "auc", "auc_within")] == [
+        1,
+        1,
+    ]
+    assert found(table.drop(columns="fold"), "auc")[0][1] < 1
 
 
-def test_comparison_by_hand() -> None:
-    relation = list("aabb")
-    correct = [True, False, True, False]
-    base = table(correct, [0.5] * 4, predictor="relation alone", relation=relation)
-    other = table(correct, [0.9, 0.2, 0.4, 0.6], predictor="x", relation=relation)
-    found = prediction.compared(pd.concat([base, other]), n_boot=200)
-    rows = found.set_index(["predictor", "measure"])
-    measures = ["accuracy", "brier", "auc", "auc_within"]
-    assert rows.loc["relation alone"].loc[measures, "mean"].tolist() == [0.5, 0.25, 0.5, 0.5]
+def test_comparison_by_hand():
+    """Relation a by itself is all right, b all wrong: those are the resamples that draw one
+    twice."""
+    rows = [
+        ("a", True, 0.9),
+        ("a", False, 0.2),
+        ("b", True, 0.4),
+        ("b", False, 0.6),
+    ]
+    table = scores(rows).rename(columns={"score": "probability"})
+    base = table.assign(predictor="relation alone", probability=0.5)
+    made = prediction.compared(pd.concat([base, table]), n_boot=200)
+    made = made.set_index(["predictor", "measure"])
     brier = (0.01 + 0.04 + 0.36 + 0.36) / 4
-    assert rows.loc["x"].loc[measures, "mean"].tolist() == pytest.approx([0.5, brier, 0.75, 0.5])
-    apart = rows.loc["x"].loc[measures, "difference"].tolist()
-    assert apart == pytest.approx([0, brier - 0.25, 0.25, 0])
-    # Relation a by itself is all right, b all wrong: those are the resamples that draw one twice.
-    bounds = rows.loc[("x", "accuracy"), ["low", "high", "difference_low", "difference_high"]]
-    assert bounds.tolist() == [0, 1, -0.5, 0.5]
-    assert rows.loc[("x", "auc_within"), ["low", "high"]].tolist() == [0, 1]
-    assert (found[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
+    expected = {
+        "accuracy": (0.5, 0.5, 0, -0.5, 0.5),
+        "brier": (0.25, brier, brier - 0.25, -0.225, 0.11),
+        "auc": (0.5, 0.75, 0.25, -0.5, 0.5),
+        "auc_within": (0.5, 0.5, 0, -0.5, 0.5),
+    }
+    apart = ["difference", "difference_low", "difference_high"]
+    for measure, numbers in expected.items():
+        alone = made.loc[("relation alone", measure), "mean"]
+        row = made.loc[("x", measure)]
+        assert [alone, row["mean"], *row[apart]] == pytest.approx(numbers)
+    assert (made[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
 
 
-def test_comparison_leaves_out_what_one_predictor_lacks() -> None:
+def test_comparison_leaves_out_what_one_predictor_lacks():
     rows = [
         ("a", 1, 0.9),
         ("a", 0, 0.2),
         ("a", 0, 0.5),
     ]
-    lacking = scores([*rows[:2], ("a", 0, np.nan)], predictor="y")
-    both = pd.concat([scores(rows), lacking])
-    found = prediction.compared(
-        both,
+    lacking = scores(
+        [*rows[:2], ("a", 0, np.nan)],
+        predictor="y",
+    )
+    made = prediction.compared(
+        pd.concat([scores(rows), lacking]),
         value="score",
         reference="y",
         n_boot=50,
     )
-    assert (found[["n", "n_missing"]] == [2, 1]).all(axis=None)
-    assert found["measure"].unique().tolist() == ["auc", "auc_within"]
-    assert (found["difference"] == 0).all()
-    wide = scores(rows).assign(other=lacking["score"])
-    columns = {"x": "score", "y": "other"}
-    assert prediction.compared(
-        wide,
-        value=columns,
-        reference="y",
-        n_boot=50,
-    ).equals(found)
+    assert (made[["n", "n_missing"]] == [2, 1]).all(axis=None)
+    assert made["measure"].unique().tolist() == ["auc", "auc_within"]
+    assert (made["difference"] == 0).all()
 
 
-def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy() -> None:
+def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy():
     """Two relations: a wins 1 of 2 pairs inside, b its only one, and across 3 of 4 are won."""
-    table = scores(
-        [
-            ("a", 1, 0.5),
-            ("a", 0, 0.4),
-            ("a", 0, 0.6),
-            ("b", 1, 0.9),
-            ("b", 0, 0.1),
-        ]
-    )
-    found = prediction.compared(table, value="score").set_index("measure")
+    rows = [
+        ("a", 1, 0.5),
+        ("a", 0, 0.4),
+        ("a", 0, 0.6),
+        ("b", 1, 0.9),
+        ("b", 0, 0.1),
+    ]
     # Twice a: 2 of 4 pairs, not 4 of 8. Twice b: all. Once each: 1 + 1 + (1 + 2) of 2 + 1 + 1 + 2.
-    for measure, mean in (("auc", 5 / 6), ("auc_within", 2 / 3)):
-        bounds = found.loc[measure, ["low", "mean", "high"]].tolist()
-        assert bounds == pytest.approx([0.5, mean, 1])
-    sums = prediction._sums(table, "score")["auc"]
-    drawn = np.array(
-        [
-            [1.0, 1],
-            [2, 0],
-            [2, 1],
-        ]
-    )
+    bounds = [*found(scores(rows), "auc", "auc_within")]
+    assert bounds == [
+        pytest.approx([0.5, 5 / 6, 1]),
+        pytest.approx([0.5, 2 / 3, 1]),
+    ]
     # Twice a and once b: 2 + 1 + 2 * 3 of 4 + 1 + 2 * 3.
-    assert prediction._fraction(drawn, *sums).tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
+    above, below = prediction._sums(scores(rows), "score")["auc"]
+    drawn = np.array([[1.0, 1], [2, 0], [2, 1]])
+    won = prediction._drawn(drawn, above) / prediction._drawn(drawn, below)
+    assert won.tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
 
 
-def test_the_table_of_predictions_by_what_is_known(simulate) -> None:
-    """The AUC of relation + sum is that of the sum, over all pairs; the relation alone has 1/2. A relation
-    that is never right is left out, and so are answers without a token."""
-    groups = simulate(240, "abcd").rename(columns={"log_popularity": "logprob_sum"})
+def test_what_is_judged_is_the_brier_score_of_a_fold_and_the_auc_over_all_pairs(simulate):
+    """The AUC of relation + sum is that of the sum; the relation alone has 1/2. A relation that is
+    never right is left out, and so is an answer without a token."""
+    groups = simulate(240).rename(columns={"log_popularity": "logprob_sum"})
     groups["scons_bare"] = groups["scons"]
-    groups["correct"] &= groups["relation"] != "d"
+    groups["correct"] &= groups["relation"] != "c"
     groups.loc[0, "logprob_sum"] = np.nan
-    made = prediction.judged(groups, prediction.CHEAP, reference=prediction.SUM, n_boot=50)
-    found = made.set_index(["measure", "predictor"])["mean"]
-    told = groups[groups["relation"] != "d"].dropna()
-    alone = prediction.compared(
-        told,
-        value={"sum": "logprob_sum"},
-        reference="sum",
+    made = prediction.judged(
+        groups,
+        prediction.CHEAP,
+        reference=prediction.SUM,
         n_boot=50,
     )
-    [auc] = alone.loc[alone["measure"] == "auc_within", "mean"]
-    assert found["auc_within", prediction.SUM] == pytest.approx(auc, abs=0.005)
-    assert found["auc_within", prediction.RELATION] == 0.5
-    assert found["auc_within", prediction.SUM_AND_BARE] > found["auc_within", prediction.SUM] > 0.6
-    assert made["n"].unique().tolist() == [179]
-    assert made["relations"].unique().tolist() == [3]
-    # The Brier score by hand, of the same folds.
-    rows = prediction.ladder(told, {"one": prediction.CHEAP[prediction.SUM]}, repeats=3, seed=0)
+    assert (made[["n", "relations"]] == [159, 2]).all(axis=None)
+    made = made.set_index(["measure", "predictor"])["mean"]
+    told = groups[groups["relation"] != "c"].dropna()
+    [[_, auc, _]] = found(
+        told.assign(predictor="x", score=told["logprob_sum"]),
+        "auc_within",
+    )
+    assert made["auc_within", prediction.SUM] == pytest.approx(
+        auc,
+        abs=0.005,
+    )
+    assert made["auc_within", prediction.RELATION] == 0.5
+    assert made["auc_within", prediction.SUM_AND_BARE] > made["auc_within", prediction.SUM]
+    rows = prediction.ladder(told, {"one": prediction.CHEAP[prediction.SUM]})
     rows = rows[rows["predictor"] == "one"]
     brier = ((rows["probability"] - rows["correct"]) ** 2).mean()
-    assert found["brier", prediction.SUM] == pytest.approx(brier)
+    assert made["brier", prediction.SUM] == pytest.approx(brier)

@@ -1,17 +1,15 @@
-"""Part 3 from questions to consistency, on models and encoders whose numbers are known."""
+"""Part 3's questions asked of models whose numbers are known."""
 
 import math
-from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
 from factrobust.models import prompts
-from factrobust.models.interface import Generation, Job, LacksError, Model
+from factrobust.models.interface import Generation, LacksError, Model
 from factrobust.models.sentences import Encoder
 from factrobust.wording import probe
 
@@ -21,48 +19,36 @@ TABLE = {
     " Nairobi": {".": 0.9, ",": 0.1},
     " Mombasa": {".": 1.0},
     ".": {" It": 0.6, " He": 0.4},
-    " It": {" is": 1.0},
-    " is": {"\n": 1.0},
-    "\n": {" never": 1.0},
+    " It": {"\n": 1.0},
     " Peru?": {" Li": 0.7, " Cu": 0.3},
     " Li": {"ma": 0.9, "ga": 0.1},
     " Chad?": {"\n": 1.0},
+    "\n": {" never": 1.0},
     " Washington?": {" D": 1.0},
     " D": {".C": 1.0},
     ".C": {". ": 1.0},
     ". ": {"This": 1.0},
 }
-QUESTIONS = [
-    ("kenya#0", "What is the capital of Kenya?"),
-    ("kenya#1", "What is the capital of the Kenyans?"),
-    ("kenya#2", "Which city rules Kenya?"),
-    ("kenya#3", "What is the capital of Kenya?"),
-    ("peru#0", "Where is the government of Peru?"),
-    ("peru#1", "Which city rules Chad?"),
-    ("dc#0", "Who is Washington?"),
-    ("dc#1", "Who is this Washington?"),
-]
-TEXTS = [text for _, text in QUESTIONS]
-ALPHA = 1e-4
+ASKED = {
+    "kenya#0": "What is the capital of Kenya?",
+    "kenya#1": "What is the capital of the Kenyans?",
+    "kenya#2": "What is the capital of Kenya?",
+    "peru#0": "Where is the government of Peru?",
+    "peru#1": "Which city rules Chad?",
+    "dc#0": "Who is Washington?",
+}
+KENYA, _, _, PERU, CHAD, _ = ASKED.values()
 
 
 @pytest.fixture
 def questions():
-    made = pd.DataFrame(QUESTIONS, columns=["question_id", "question"], index=range(10, 18))
-    made[["group_id", "variant"]] = made["question_id"].str.split("#", expand=True)
-    group = made["group_id"]
-    accepted = {"kenya": ["Nairobi"], "peru": ["Lima"], "dc": ["George"]}
-    relation = group.map({"kenya": "capital", "peru": "capital", "dc": "name"})
-    made = made.assign(
-        variant=made["variant"].astype(int),
-        relation=relation,
-        prefix="To " + group,
+    made = pd.DataFrame(
+        ASKED.items(),
+        columns=["question_id", "question"],
+        index=range(10, 16),
     )
-    return made.assign(
-        answers=group.map(accepted),
-        popularity=4.0,
-        log_popularity=9.2,
-    )
+    made["group_id"] = made["question_id"].str.split("#").str[0]
+    return made.assign(prefix="To " + made["group_id"])
 
 
 @pytest.fixture(scope="module")
@@ -71,45 +57,38 @@ def toy(toy_model):
 
 
 class Parrot(Model):
-    """Answers by a table of prompts; remembers what it was asked, call by call."""
+    """Says the same to everything; remembers what it was asked, call by call."""
 
     name = "parrot"
     fingerprint = "parrot"
     prompt_format = "question"
     chat = None
 
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        self.answers = answers
-        self.calls: list[list[str]] = []
-        self.settings: dict[str, Any] = {}
-        self.temperatures: set[float | None] = set()
+    def __init__(self):
+        self.calls = []
+        self.settings = {}
 
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        prompts = [request["prompt"] for request in job.requests]
-        self.calls.append(prompts)
-        self.settings = job.settings
-        self.temperatures |= {request.get("temperature") for request in job.requests}
-        for i, prompt in reversed(list(enumerate(prompts))):
-            made = Generation(prompt, self.answers.get(prompt, "?"), [1, 2], [-1.0, -2.0])
+    def answer(self, job):
+        asked = [request["prompt"] for request in job.requests]
+        self.calls.append((job.operation, asked, job.requests[0].get("temperature")))
+        self.settings[job.operation] = job.settings
+        for i, prompt in enumerate(asked):
+            made = Generation(
+                prompt,
+                " Ann. Or",
+                [1, 2],
+                [-1.0, -2.0],
+            )
             yield [i], [[made] * job.settings["n"] if job.operation == "sample" else made]
 
 
-class ByHand(Encoder):
-    """An encoder whose vectors are a table; it need not be loaded."""
-
-    def __init__(self, vectors: Mapping[str, tuple[float, ...]], records: Any = None) -> None:
-        super().__init__(records=records)
-        self.vectors = vectors
-
-    def embed(self, texts: Any) -> np.ndarray:
-        return np.array([self.vectors[text] for text in texts], dtype=np.float32)
-
-
 def test_prompt_is_the_papers(toy, questions):
-    asked = {"question-answer": "Question:What is the capital of Kenya?\n Answer:"}
-    asked |= {"prefix": "What is the capital of Kenya? To kenya", None: TEXTS[0]}  # as it is
-    for form, prompt in asked.items():
-        assert probe.prompts(toy, questions[:1], *filter(None, [form])) == [prompt]
+    for form, prompt in {
+        "question-answer": f"Question:{KENYA}\n Answer:",
+        "prefix": f"{KENYA} To kenya",
+        "question": KENYA,
+    }.items():
+        assert probe.prompts(toy, questions[:1], form) == [prompt]
     assert probe.paper_format("two-shot", ("<user>", "<model>")) == "chat"
     assert probe.paper_format("question", None) == "question"  # as encoder-decoders are
     assert probe.paper_format("two-shot", None) == "question-answer"
@@ -117,116 +96,125 @@ def test_prompt_is_the_papers(toy, questions):
 
 def test_greedy_answers(toy, questions):
     made = probe.greedy(toy, questions)
-    added = ["prompt", "text", "raw", "logprobs", "first"]
-    assert list(made) == ["model", "prompt_format", *questions, *added]
-    pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
-    assert made["prompt"].tolist() == TEXTS
+    about = ["model", "prompt_format", *questions, "prompt", "text", "raw", "logprobs"]
+    assert list(made) == about
+    pd.testing.assert_frame_equal(
+        made[list(questions)],
+        questions.reset_index(drop=True),
+    )
+    assert made["prompt"].tolist() == [*ASKED.values()]
     assert made[["model", "prompt_format"]].eq(["toy", "question"]).all(axis=None)
-    nairobi = ["Nairobi", "Mombasa", "Nairobi", "Nairobi"]
-    # After "Chad?" a newline comes first, and is skipped.
-    assert made["text"].tolist() == [*nairobi, "Lima", "never", "D.C.", "D.C."]
-    assert made["first"].tolist() == [*["text"] * 5, "newline", "text", "text"]
-    # What was cut, and nothing after the first line.
-    assert made["raw"].tolist()[:2] == [" Nairobi. It is", " Mombasa. It is"]
-    assert made["raw"].tolist()[4:7] == [" Lima", "\n never", " D.C. This"]
-    # Of the tokens up to the sentence's end: " Nairobi" alone, the newline and " never", " D" to ". ".
-    assert made["logprobs"][4] == pytest.approx([math.log(0.7), math.log(0.9)], abs=1e-6)
-    assert made["logprobs"].map(len).tolist()[:7] == [1, 1, 1, 1, 2, 2, 3]
+    # After "Chad?" a newline comes first, and is skipped; raw is not cut.
+    assert made[["text", "raw"]].values.tolist() == [
+        ["Nairobi", " Nairobi. It"],
+        ["Mombasa", " Mombasa. It"],
+        ["Nairobi", " Nairobi. It"],
+        ["Lima", " Lima"],
+        ["never", "\n never"],
+        ["D.C.", " D.C. This"],
+    ]
+    # Of the tokens up to the sentence's end: Nairobi alone, newline and never, " D" to ". ".
+    assert made["logprobs"].map(len).tolist() == [
+        1,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
+    assert made["logprobs"][3] == pytest.approx(
+        [math.log(0.7), math.log(0.9)],
+        abs=1e-6,
+    )
 
 
-def test_newlines_are_skipped_and_the_end_of_a_text_is_told_from_them(toy_model, questions):
-    """An answer that says nothing before a newline goes on to the next one, and so does a sample."""
-    rows = {" Chad?": {"\n": 1.0}, "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4}}
-    ends = {" Peru?": {"</s>": 1.0}, "Ndjamena": {"\n": 1.0}, "Abeche": {"\n": 1.0}}
+def test_newlines_are_skipped(toy_model, questions):
+    """An answer that says nothing before a newline goes on to the next one, and so does a
+    sample."""
+    rows = {
+        " Chad?": {"\n": 1.0},
+        "\n": {"\n": 0.1, "Ndjamena": 0.5, "Abeche": 0.4},
+    }
+    ends = {
+        " Peru?": {"</s>": 1.0},
+        "Ndjamena": {"\n": 1.0},
+        "Abeche": {"\n": 1.0},
+    }
     model = toy_model(rows | ends, prompt_format="question")
-    asked = questions.iloc[[5, 4]]  # which rules Chad, which Peru
+    asked = questions.iloc[[4, 3]]
     made = probe.greedy(model, asked, max_new_tokens=6)
-    assert made["text"].tolist() == ["Ndjamena", ""]
-    assert made["raw"].tolist() == ["\nNdjamena", ""]
-    assert made["first"].tolist() == ["newline", "end"]
-    assert made["logprobs"][0] == pytest.approx([0, math.log(0.5)], abs=1e-6)
+    assert made[["text", "raw"]].values.tolist() == [
+        ["Ndjamena", "\nNdjamena"],
+        ["", ""],
+    ]
+    assert made["logprobs"][0] == pytest.approx(
+        [0, math.log(0.5)],
+        abs=1e-6,
+    )
     assert made["logprobs"][1] == []
     drawn = probe.sampled(model, asked, n=99, max_new_tokens=6)
     texts = drawn.groupby("question")["text"].agg(set)
-    assert texts.to_dict() == {TEXTS[5]: {"Ndjamena", "Abeche"}, TEXTS[4]: {""}}
-    said = drawn[drawn["text"] == "Abeche"]["logprobs"]
-    assert min(said, key=len) == pytest.approx([0, math.log(0.4)], abs=1e-6)
-    assert set(drawn["logprobs"].map(len)) <= {0, 2, 3, 4}  # after one newline, two or three
+    assert texts.to_dict() == {CHAD: {"Ndjamena", "Abeche"}, PERU: {""}}
     # Those of models that were grown to end there stop at the newline.
     for ask in (probe.greedy, probe.sampled):
         assert set(ask(model, asked, max_new_tokens=4, skip_newlines=False)["text"]) == {""}
 
 
 def test_a_label_is_no_answer_and_the_next_question_ends_one(toy_model, questions):
-    """After "Peru?" comes a label and a newline, then Lima; after "Chad?" the model asks on at once."""
-    rows = {
-        " Peru?": {" Answer": 1.0},
-        " Answer": {":": 1.0},
-        ":": {"\n": 1.0},
-        "\n": {"Lima": 1.0},
-        "Lima": {"\n": 1.0},
-        " Chad?": {" Question": 1.0},
-        " Question": {":": 1.0},
-    }
-    model = toy_model(rows, prompt_format="question")
-    asked = questions.iloc[[4, 5]]
-    assert probe.greedy(model, asked, max_new_tokens=4, go_on=True)["text"].tolist() == ["Lima", ""]
-    # Without going on a label is taken for the answer.
-    assert probe.greedy(model, asked, max_new_tokens=4)["text"].tolist()[0] == "Answer:"
+    """After "Peru?" comes a label and a newline, then Lima; after "Chad?" the model asks on."""
+    words = [" Peru?", " Answer", ":", "\n", "Lima", "\n"]
+    rows = {word: {following: 1.0} for word, following in pairwise(words)}
+    model = toy_model(
+        rows | {" Chad?": {" Question": 1.0}, " Question": {":": 1.0}},
+        prompt_format="question",
+    )
+    asked = questions.iloc[[3, 4]]
+    went_on = probe.greedy(model, asked, max_new_tokens=4, go_on=True)["text"]
+    assert went_on.tolist() == ["Lima", ""]
+    assert probe.greedy(model, asked, max_new_tokens=4)["text"][0] == "Answer:"  # else it is one
     assert set(probe.sampled(model, asked, n=2, max_new_tokens=4)["text"]) == {""}
 
 
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(questions, monkeypatch):
-    monkeypatch.setattr(prompts, "CHUNK", 4)
-    parrot = Parrot({"What is the capital of Kenya?": " Mombasa. Or"})
-    greedy = probe.greedy(parrot, questions)
+    monkeypatch.setattr(prompts, "CHUNK", 3)
+    parrot = Parrot()
+    assert probe.greedy(parrot, questions)["text"].tolist() == ["Ann"] * 6
+    assert probe.sampled(parrot, questions, max_new_tokens=3)["text"].tolist() == ["Ann"] * 60
+    distinct = list(dict.fromkeys(ASKED.values()))
+    assert parrot.calls == [
+        ("generate", distinct[:3], None),
+        ("generate", distinct[3:], None),
+        ("sample", distinct[:3], 0.5),
+        ("sample", distinct[3:], 0.5),
+    ]
     # Not the format's own stop strings, which would make J out of J. K. Rowling.
-    assert parrot.settings == {"max_new_tokens": 16, "stop": ["\n"], "skip_blank": True}
-    sampled = probe.sampled(parrot, questions, max_new_tokens=3)
-    distinct = list(dict.fromkeys(TEXTS))
-    assert parrot.calls == [distinct[:4], distinct[4:]] * 2
-    assert greedy["text"].tolist() == ["Mombasa", "?", "?", "Mombasa", "?", "?", "?", "?"]
-    assert sampled["text"].tolist() == [t for t in greedy["text"] for _ in range(10)]
-    assert parrot.temperatures == {None, 0.5}
-    settings = {
-        "n": 10,
-        "max_new_tokens": 3,
-        "top_k": None,
-        "top_p": None,
-    }
-    assert parrot.settings.items() >= settings.items()
+    greedy = {"max_new_tokens": 16, "stop": ["\n"], "skip_blank": True}
+    assert parrot.settings["generate"] == greedy
+    drawn = {"n": 10, "max_new_tokens": 3, "top_k": None, "top_p": None}
+    assert parrot.settings["sample"].items() >= drawn.items()
 
 
 def test_samples(toy, questions):
-    n = 400
-    made = probe.sampled(toy, questions[:5], n=n, seed=3)
-    assert list(made) == ["model", "prompt_format", *questions, "sample", "text", "logprobs"]
+    made = probe.sampled(toy, questions, n=400, seed=3)
+    assert made["sample"].tolist() == [*range(400)] * 6
+    assert made["question_id"].tolist() == questions["question_id"].repeat(400).tolist()
     first = made[made["text"] == "Nairobi"].iloc[0]
     assert first["logprobs"][0] == pytest.approx(math.log(0.8))  # not of 0.64 / 0.68, tempered
-    assert made["sample"].tolist() == list(range(n)) * 5
-    assert made["question_id"].tolist() == questions["question_id"][:5].repeat(n).tolist()
-    texts = {q: rows["text"].tolist() for q, rows in made.groupby("question_id")}
+    texts = made.groupby("question_id")["text"].agg(list)
     assert set(texts["kenya#0"]) == {"Nairobi", "Nairobi,", "Mombasa"}
-    assert texts["kenya#0"] == texts["kenya#3"]  # the same prompt
-    assert texts["kenya#0"] != texts["kenya#2"]  # another prompt, another stream
+    assert texts["kenya#0"] == texts["kenya#2"]  # the same prompt
     # At temperature 1/2 probabilities are squared: 0.8^2 / (0.8^2 + 0.2^2).
     hits = sum(text.startswith("Nairobi") for text in texts["kenya#0"])
-    low, high = binom.interval(1 - ALPHA, n, 0.64 / 0.68)
+    low, high = binom.interval(
+        0.9999,
+        400,
+        0.64 / 0.68,
+    )
     assert low <= hits <= high
     # A sample depends on the seed, the prompt and its number, not on the other questions.
-    alone = probe.sampled(toy, questions[1:2], n=5, seed=3)
-    assert alone["text"].tolist() == texts["kenya#1"][:5]
-    again = probe.sampled(toy, questions[:1], n=n, seed=4)
-    assert again["text"].tolist() != texts["kenya#0"]
-
-
-def test_pairs_are_compared():
-    class Equal:
-        def similarity(self, groups: list[list[str]]) -> np.ndarray:
-            return np.array([float(a == b) for a, b in groups])
-
-    pairs = pd.DataFrame({"answer_1": ["actor", "Oslo"], "answer_2": ["an actor", "Oslo"]})
-    assert probe.compared(pairs, Equal())["cosine"].tolist() == [0, 1]
+    for seed, n in ((3, 5), (4, 400)):
+        alone = probe.sampled(toy, questions[1:2], n=n, seed=seed)["text"].tolist()
+        assert (alone == texts["kenya#1"][:n]) == (seed == 3)
 
 
 def test_table_4():
@@ -241,6 +229,9 @@ def test_table_4():
 def test_models_of_which_nothing_can_be_predicted_are_left_out():
     table = pd.DataFrame({"model": ["a", "a", "b", "b"], "correct": [True, False, False, False]})
     model = SimpleNamespace(name="b")
-    assert probe.predictable(table, [model])["model"].tolist() == ["a", "a"]
+    assert probe.predictable(table, [model])["model"].tolist() == [
+        "a",
+        "a",
+    ]
     with pytest.raises(LacksError, match=r"^b: all answers are right, or all are wrong; ask other"):
         probe.predictable(table[2:], [model])

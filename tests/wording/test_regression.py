@@ -1,310 +1,289 @@
-"""Paper 3's regression against statsmodels and known coefficients."""
-
-from dataclasses import replace
+"""Paper 3's regression against statsmodels' own fits of its formula, and by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from scipy.special import expit
+from scipy.stats import t
 
 from factrobust.intervals import binomial_interval
 from factrobust.wording import regression
-from factrobust.wording.regression import fit, predict
+from factrobust.wording.regression import design, fit, predict
 
-STUDENTS = ("GPA", "TUCE", "PSI")
-PAPER = "y ~ QCat*log_SPop + QCat*SCons + QCat*Cert"
-
-
-def standardised(groups: pd.DataFrame, **names: str) -> pd.DataFrame:
-    """What statsmodels takes: outcome y, QCat, and the predictors in standard deviations."""
-    names = names or {"log_popularity": "log_SPop", "scons": "SCons", "cert": "Cert"}
-    z = {name: (groups[x] - groups[x].mean()) / groups[x].std(ddof=0) for x, name in names.items()}
-    category = groups["relation"].to_numpy(dtype=object)
-    return pd.DataFrame(z).assign(y=groups["correct"].astype(int), QCat=category)
+PAPER = "correct ~ QCat*SPop + QCat*SCons + QCat*Cert"
+PLAIN = "correct ~ QCat + SPop + SCons + Cert"
 
 
-def test_spector_as_in_the_textbook_and_in_statsmodels(spector: pd.DataFrame) -> None:
-    # Greene, Econometric Analysis, table 21.1; predictors here are standardised.
-    made = fit(spector, STUDENTS)
-    sd = made.scaling["sd"]
-    slopes = (made.coefficients[list(STUDENTS)] / sd).tolist()
-    assert slopes == pytest.approx([2.82611, 0.09516, 2.37869], abs=1e-5)
-    errors = (np.sqrt(np.diag(made.covariance))[1:] / sd).tolist()
-    assert errors == pytest.approx([1.26294, 0.14155, 1.06456], abs=1e-4)
-    assert made.log_likelihood == pytest.approx(-12.8896, abs=1e-4)
-    assert made.null_log_likelihood == pytest.approx(-20.5917, abs=1e-4)
-    theirs = smf.logit("GRADE ~ GPA + TUCE + PSI", spector).fit(disp=0)
-    assert made.pseudo_r2 == pytest.approx(theirs.prsquared)
-    assert made.aic == pytest.approx(theirs.aic)
-    new = spector[::3].assign(GPA=lambda rows: rows["GPA"] - 0.4)
-    assert predict(made, new) == pytest.approx(theirs.predict(new).to_numpy())
-
-    z = standardised(spector, **{name: name for name in STUDENTS})
-    theirs = smf.logit("y ~ GPA + TUCE + PSI", z).fit(disp=0)
-    table = regression.coefficients(made)
-    assert table["term"].tolist() == ["intercept", *STUDENTS]
-    found = table[["coefficient", "standard_error", "p_value", "low", "high"]].to_numpy()
-    bounds = theirs.conf_int().to_numpy().T
-    assert pytest.approx(np.array([theirs.params, theirs.bse, theirs.pvalues, *bounds])) == found.T
-    # Textbook p-values of the slopes: 0.025, 0.501, 0.025.
-    assert table["p_value"][1:].round(3).tolist() == [0.025, 0.501, 0.025]
-    assert table["symbol"][1:].tolist() == ["*", "", "*"]
-    assert table["odds_ratio"].tolist() == pytest.approx(np.exp(theirs.params).tolist())
-    assert table["odds_low"].tolist() == pytest.approx(np.exp(theirs.conf_int()[0]).tolist())
-    assert (table["conditional"] == table["coefficient"]).all()
-    assert (table["category"] == "").all()
-    assert table[["fit", "n"]].drop_duplicates().values.tolist() == [["maximum likelihood", 32]]
+@pytest.fixture(scope="module")
+def groups(simulate):
+    return simulate(600)
 
 
-def test_the_formula_of_the_paper(simulate) -> None:
-    groups = simulate(600)
-    made = fit(groups)
-    theirs = smf.logit(PAPER, standardised(groups)).fit(disp=0)
-    ours = made.coefficients.rename({"intercept": "Intercept"})
-    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
-    assert made.covariance == pytest.approx(theirs.cov_params().to_numpy())
-    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
-    assert predict(made, groups[:0]).tolist() == []
-    assert made.categories == ("a", "b", "c")
-    assert regression.coefficients(made)["term"].tolist() == [
-        *("intercept", "QCat[T.b]", "QCat[T.c]", "log_SPop", "QCat[T.b]:log_SPop"),
-        *("QCat[T.c]:log_SPop", "SCons", "QCat[T.b]:SCons", "QCat[T.c]:SCons", "Cert"),
-        *("QCat[T.b]:Cert", "QCat[T.c]:Cert"),
-    ]
-    # Wald's tests of its terms.
-    terms = theirs.wald_test_terms(scalar=True).table
-    table = regression.wald(made)
-    assert table["term"].tolist() == ["intercept", *terms.index[1:]]
-    assert table["statistic"].tolist() == pytest.approx(terms["statistic"].astype(float).tolist())
-    assert table["p_value"].tolist() == pytest.approx(terms["pvalue"].astype(float).tolist())
-    assert table["df"].tolist() == [1, 2, 1, 2, 1, 2, 1, 2]
-    assert table["symbol"].tolist() == regression.symbols(table["p_value"])
+def named(groups):
+    return groups.rename(columns=regression.COLUMNS).astype({"correct": float})
 
 
-def test_conditional_coefficients_are_the_categories_own(simulate) -> None:
-    """With all interactions, a category's coefficients are those of a regression on its rows."""
-    groups = simulate(900)
-    table = regression.coefficients(fit(groups)).set_index("term")
-    category = standardised(groups)[groups["relation"] == "b"]
-    theirs = smf.logit("y ~ log_SPop + SCons + Cert", category).fit(disp=0)
-    rows = table.loc[["QCat[T.b]", *(f"QCat[T.b]:{n}" for n in ("log_SPop", "SCons", "Cert"))]]
-    assert rows["conditional"].tolist() == pytest.approx(theirs.params.tolist())
-    bounds = rows[["conditional_low", "conditional_high"]].to_numpy()
-    assert bounds == pytest.approx(theirs.conf_int().to_numpy())
-    assert (rows["category"] == "b").all()
-    assert table.loc["SCons", "category"] == "a"
-    assert table.loc["SCons", "conditional"] == table.loc["SCons", "coefficient"]
-
-
-def test_symbols():
-    p_values = [0, 0.0009, 0.001, 0.009, 0.01, 0.049, 0.05, 0.099, 0.1, 1]
-    assert regression.symbols(p_values) == [*("***", "***", "**", "**", "*", "*", ".", ".", "", "")]
-
-
-def test_standardised_on_the_rows_fitted_only(simulate) -> None:
-    groups = simulate(400).assign(cert=lambda rows: 5 + 3 * rows["cert"])
-    train = groups[:300]
-    test = groups[300:].assign(cert=lambda rows: 100 * rows["cert"])
-    made = fit(train)
-    expected = [train["cert"].mean(), train["cert"].std(ddof=0)]
-    assert made.scaling.loc["Cert"].tolist() == pytest.approx(expected)
-    # A question's prediction does not depend on the questions predicted beside it.
-    together = predict(made, test)
-    alone = [predict(made, test[i : i + 1])[0] for i in range(0, 100, 9)]
-    assert together[::9].tolist() == pytest.approx(alone)
+def theirs(groups, formula=PAPER):
+    """statsmodels' fit of a formula, predictors in standard deviations."""
+    rows = named(groups)
+    numeric = rows[[*regression.NUMERIC]]
+    rows[numeric.columns] = (numeric - numeric.mean()) / numeric.std(ddof=0)
+    return smf.logit(formula, rows).fit(disp=0)
 
 
 @pytest.mark.parametrize(
-    ("predictors", "names"),
+    ("interactions", "formula"),
+    [(True, PAPER), (False, PLAIN)],
+)
+def test_a_fit_is_that_of_the_formula(groups, interactions, formula):
+    expected = theirs(groups, formula)
+    rows = design(groups, interactions=interactions)
+    made = fit(rows, groups["correct"])
+    assert made.method == "maximum likelihood"
+    assert made.coefficients.to_dict() == pytest.approx(expected.params.to_dict())
+    assert made.covariance == pytest.approx(expected.cov_params().to_numpy())
+    assert predict(made, rows) == pytest.approx(np.asarray(expected.predict()))
+
+
+def test_predictors_are_standardised_on_the_rows_fitted(groups):
+    moved = groups.assign(cert=5 + 3 * groups["cert"])
+    rows = design(moved)
+    made = fit(
+        rows[:300],
+        moved["correct"][:300],
+    )
+    cert = moved["cert"][:300]
+    scaling = [cert.mean(), cert.std(ddof=0)]
+    assert made.scaling.loc["Cert"].tolist() == pytest.approx(scaling)
+    known = named(moved)
+    expected = smf.logit(PAPER, known[:300]).fit(disp=0).predict(known[300:])
+    assert predict(made, rows[300:]) == pytest.approx(expected.to_numpy())
+
+
+@pytest.mark.parametrize("lacking", ["a", "b", "ab"])
+def test_rows_of_a_design_are_fitted_as_by_themselves(groups, lacking):
+    """Whether they lack the reference (a), another category, or all but one."""
+    kept = ~groups["relation"].isin([*lacking])
+    rows = design(groups)[kept]
+    correct = groups["correct"][kept]
+    made = fit(rows, correct)
+    alone = design(groups[kept])
+    expected = fit(alone, correct)
+    assert made.coefficients.to_dict() == pytest.approx(expected.coefficients.to_dict())
+    assert predict(made, rows) == pytest.approx(predict(expected, alone))
+
+
+@pytest.mark.parametrize(
+    ("predictors", "columns"),
     [
-        (["QCat"], ["intercept", "QCat[T.b]", "QCat[T.c]"]),
-        (["SPop", "Cert"], ["intercept", "log_SPop", "Cert"]),
-        (["agreement"], ["intercept", "agreement"]),
-        ([], ["intercept"]),
+        (["QCat"], ["Intercept", "QCat[T.b]", "QCat[T.c]"]),
+        (["SPop", "Cert"], ["Intercept", "SPop", "Cert"]),
+        (["agreement"], ["Intercept", "agreement"]),
+        ([], ["Intercept"]),
     ],
 )
-def test_other_sets_of_predictors(simulate, predictors: list[str], names: list[str]) -> None:
-    groups = simulate(300).assign(agreement=np.linspace(0, 1, 300))
-    made = fit(groups, predictors)
-    assert made.coefficients.index.tolist() == names
-    if predictors in (["QCat"], []):  # then the probabilities are the shares
-        key = groups["relation"] if predictors else pd.Series("all", index=groups.index)
-        shares = groups.groupby(key.to_numpy())["correct"].transform("mean")
-        assert predict(made, groups) == pytest.approx(shares.tolist())
+def test_other_sets_of_predictors(groups, predictors, columns):
+    rows = design(
+        groups.assign(agreement=np.linspace(0, 1, 600)),
+        predictors,
+    )
+    assert list(rows) == columns
+    made = fit(rows, groups["correct"])
+    if predictors == ["QCat"]:  # the probabilities are the shares
+        shares = groups.groupby("relation")["correct"].transform("mean")
+        assert predict(made, rows) == pytest.approx(shares.to_numpy())
 
 
-def test_a_constant_predictor_says_nothing(simulate) -> None:
-    groups = simulate(200, relations="a")
-    flat = groups.assign(cert=1 + 1e-16 * np.arange(200))
-    made = fit(flat)
-    assert made.method == "penalised (collinear)"
-    assert made.coefficients["Cert"] == pytest.approx(0, abs=1e-12)
-    moved = predict(made, flat.assign(cert=50.0))
-    assert moved.tolist() == pytest.approx(predict(made, flat).tolist())
-    groups = simulate(600)  # nor where it is constant in one category only
-    groups.loc[groups["relation"] == "c", "cert"] = 1.0
-    assert fit(groups).method == "penalised (collinear)"
+def test_what_has_no_finite_or_no_unique_estimate(groups):
+    in_c = groups["relation"] == "c"
+    flat = groups.assign(cert=1 + 1e-16 * np.arange(600))
+    flat_in_c = groups.assign(cert=groups["cert"].mask(in_c, 1.0))
+    wrong_in_c = groups.assign(correct=groups["correct"] & ~in_c)
+    methods = {"collinear": [flat, flat_in_c], "separated": [wrong_in_c]}
+    for reason, tables in methods.items():
+        for table in tables:
+            made = fit(design(table), table["correct"])
+            assert made.method == f"penalised ({reason})"
+            assert np.isfinite(made.coefficients).all()
+    rows = design(wrong_in_c)
+    p = predict(fit(rows, wrong_in_c["correct"]), rows)
+    assert 0 < p[in_c].mean() < 0.05
+    assert p[~in_c].mean() == pytest.approx(
+        groups["correct"][~in_c].mean(),
+        abs=0.01,
+    )
 
 
-def test_a_category_without_a_right_answer(simulate) -> None:
-    groups = simulate(600)
-    groups["correct"] &= groups["relation"] != "b"
-    made = fit(groups)
-    assert made.method == "penalised (separated)"
-    p = pd.Series(predict(made, groups)).groupby(groups["relation"]).mean()
-    shares = groups.groupby("relation")["correct"].mean()
-    assert 0 < p["b"] < 0.05
-    assert p[["a", "c"]].tolist() == pytest.approx(shares[["a", "c"]].tolist(), abs=0.01)
-    assert 0 < made.pseudo_r2 < 1
-    assert 4 < made.degrees < 12
-    assert made.aic == pytest.approx(2 * made.degrees - 2 * made.log_likelihood)
-    table = regression.coefficients(made)
-    assert np.isfinite(table[["coefficient", "low", "high", "p_value"]]).all(axis=None)
-    for fits in (table["fit"], regression.wald(made)["fit"]):
-        assert fits.unique().tolist() == ["penalised (separated)"]
-
-
-def test_without_interactions_a_predictor_has_one_slope(simulate) -> None:
-    groups = simulate(600)
-    made = fit(groups, interactions=False)
-    theirs = smf.logit("y ~ QCat + log_SPop + SCons + Cert", standardised(groups)).fit(disp=0)
-    ours = made.coefficients.rename({"intercept": "Intercept"})
-    assert ours.to_dict() == pytest.approx(theirs.params.to_dict())
-    assert predict(made, groups) == pytest.approx(theirs.predict().tolist())
-
-
-def test_summary(simulate) -> None:
-    other = simulate(300, model="n", seed=4)
-    wrong = simulate(30, model="o", correct=False)
-    groups = pd.concat([simulate(300), other, wrong])
-    table = regression.summary(groups, [regression.FULL, ("Cert",)])
-    assert table["predictors"].tolist() == ["QCat, SPop, SCons, Cert", "Cert"] * 3
-    assert table[["model", "n", "fit"]].values.tolist() == [
-        *[["m", 300, "maximum likelihood"]] * 2,
-        *[["n", 300, "maximum likelihood"]] * 2,
-        *[["o", 30, "none: all 30 answers are wrong"]] * 2,
+def test_evidence_by_hand():
+    """Slopes of 3 and 4 have a length of 5; in b they are 0 and 4, of length 4."""
+    slopes = {
+        "Intercept": 9.0,
+        "QCat[T.b]": 7.0,
+        "SCons": 3.0,
+        "QCat[T.b]:SCons": -3.0,
+        "Cert": 4.0,
+    }
+    scaling = pd.DataFrame(
+        {"mean": [0.0, 1.0], "sd": [1.0, 2.0]},
+        ["SCons", "Cert"],
+    )
+    made = regression.Fit(
+        pd.Series(slopes),
+        np.eye(5),
+        5,
+        0,
+        "",
+        scaling,
+    )
+    rows = pd.DataFrame(
+        [[1.0, 0, 1, 0, 2], [1, 1, 1, 1, 2]],
+        columns=[*slopes],
+    )
+    # In standard deviations the predictors are 1 and (2 - 1) / 2.
+    found = regression.evidence(made, rows)
+    assert found.tolist() == pytest.approx([(3 * 1 + 4 * 0.5) / 5, 0.5])
+    logits = [
+        9 + 3 * 1 + 4 * 0.5,
+        9 + 7 + 0 + 4 * 0.5,
     ]
-    for row, names in ((2, regression.FULL), (3, ("Cert",))):
-        made = fit(other, names)
-        found = table.loc[row, ["pseudo_r2", "aic", "degrees"]].tolist()
-        assert found == pytest.approx([made.pseudo_r2, made.aic, len(made.coefficients)])
-    assert table.loc[4, ["pseudo_r2", "aic", "degrees"]].isna().all()
+    assert predict(made, rows) == pytest.approx(expit(logits))
 
 
-def test_within(simulate) -> None:
-    groups = pd.concat([simulate(300), simulate(300, model="n", seed=2)])
-    groups["correct"] &= groups["relation"] != "c"
-    table = regression.within(groups, ["b", "c", "d"])
-    part = groups[(groups["relation"] == "b") & (groups["model"] == "n")]
-    made = fit(part, ["SPop", "SCons", "Cert"])
-    assert made.scaling.loc["Cert", "mean"] == pytest.approx(part["cert"].mean())
-    rows = table[(table["relation"] == "b") & (table["model"] == "n")]
-    assert rows["term"].tolist() == ["intercept", "log_SPop", "SCons", "Cert"]
-    assert rows["coefficient"].tolist() == pytest.approx(made.coefficients.tolist())
-    assert rows["odds_ratio"].tolist() == pytest.approx(np.exp(rows["coefficient"]).tolist())
-    none = table[table["relation"] != "b"]
-    reasons = ["none: all 100 answers are wrong", "none: there are no questions"]
-    assert none["fit"].tolist() == reasons * 2
-    assert none["n"].tolist() == [100, 0] * 2
-    assert none["coefficient"].isna().all()
-    assert list(regression.within(groups, ["c"])) == list(table)
+def test_the_tables_have_statsmodels_numbers(groups):
+    expected = theirs(groups)
+    [r2, aic] = regression.summary(groups, [regression.FULL])[["pseudo_r2", "aic"]].to_numpy()[0]
+    assert (r2, aic) == pytest.approx((expected.prsquared, expected.aic))
+    # Wald's tests.
+    tests = expected.wald_test_terms(scalar=True).table.astype(float)
+    found = regression.wald(groups, regression.FULL)
+    assert found["term"].tolist() == [
+        "intercept",
+        *tests.index[1:],
+    ]
+    assert found["df"].tolist() == [
+        1,
+        2,
+        1,
+        2,
+        1,
+        2,
+        1,
+        2,
+    ]
+    for ours, name in (("statistic", "statistic"), ("p_value", "pvalue")):
+        assert found[ours].to_numpy() == pytest.approx(tests[name].to_numpy())
+    # Coefficients.
+    table = regression.coefficients(groups, regression.FULL).set_index("term")
+    assert table.index.tolist() == [
+        "intercept",
+        *expected.params.index[1:],
+    ]
+    numbers = table[["coefficient", "low", "high", "p_value"]].to_numpy().T
+    low, high = expected.conf_int().to_numpy().T
+    assert numbers == pytest.approx(np.array([expected.params, low, high, expected.pvalues]))
+    assert table["n"].eq(600).all()
+
+
+def test_conditional_coefficients_are_the_categories_own(groups):
+    """With all interactions, a category's coefficients are those of a regression on its rows, in
+    the units of all."""
+    rows = named(groups)
+    table = regression.coefficients(groups, regression.FULL)
+    own = table[table["category"] == "b"]
+    sd = rows[[*regression.NUMERIC]].std(ddof=0)
+    in_b = smf.logit("correct ~ SPop + SCons + Cert", rows[rows["QCat"] == "b"]).fit(disp=0)
+    slopes = own["conditional"].iloc[1:].to_numpy()
+    assert slopes == pytest.approx((in_b.params[1:] * sd).to_numpy())
+    of_reference = table[table["category"] == "a"]
+    assert of_reference["term"].tolist() == ["intercept", *regression.NUMERIC]
+    assert (of_reference["conditional"] == of_reference["coefficient"]).all()
+
+
+def test_a_regression_of_each_part(groups, simulate):
+    both = pd.concat([groups, simulate(300, seed=2, model="n")])
+    table = regression.coefficients(both, ["Cert"], ["model", "relation"])
+    assert len(table) == 2 * 3 * 2
+    part = both[(both["model"] == "n") & (both["relation"] == "b")]
+    expected = fit(design(part, ["Cert"]), part["correct"]).coefficients
+    found = table[(table["model"] == "n") & (table["relation"] == "b")]
+    assert found["coefficient"].tolist() == pytest.approx(expected.tolist())
+    assert regression.coefficients(both[:0], ["Cert"]).empty
 
 
 def test_binned_correctness_by_hand():
-    # Two bins of category a: 0.1 and 0.2, then the three equal ones, whose ranks are (3 + 4 + 5) / 3 of 5.
-    groups = pd.DataFrame({"scons": [0.1, 0.2, 0.5, 0.5, 0.5, 1.0], "relation": list("aaaaab")})
+    """Two bins of a: 0.1 and 0.2, then the three equal ones, of rank (3 + 4 + 5) / 3 of 5."""
+    groups = pd.DataFrame({"scons": [0.1, 0.2, 0.5, 0.5, 0.5, 1.0], "relation": [*"aaaaab"]})
     groups["correct"] = [True, False, False, True, True, True]
-    groups = groups.assign(
-        model="m",
-        cert=0.0,
-        log_popularity=0.0,
-    )
+    groups = groups.assign(model="m", cert=0.0)
     table = regression.binned_correctness(groups, bins=2)
-    assert table["predictor"].unique().tolist() == ["SCons"]  # the others have one value
-    found = table[["relation", "midpoint", "correct", "n"]].values.tolist()
-    two = pytest.approx(2 / 3)
-    assert found == [
-        ["a", pytest.approx(0.15), 0.5, 2],
-        ["a", 0.5, two, 3],
-        ["b", 1.0, 1.0, 1],
+    assert table["predictor"].unique().tolist() == ["SCons"]  # the other has one value
+    low, high = binomial_interval(
+        [1, 2, 1],
+        [2, 3, 1],
+    )
+    assert table["relation"].tolist() == ["a", "a", "b"]
+    columns = ["midpoint", "mean", "low", "high", "n"]
+    expected = [
+        [0.15, 0.5, 1],
+        [1 / 2, 2 / 3, 1],
+        low,
+        high,
+        [2, 3, 1],
     ]
-    low, high = binomial_interval([1, 2, 1], [2, 3, 1])
-    assert table["low"].tolist() == pytest.approx(low.tolist())
-    assert table["high"].tolist() == pytest.approx(high.tolist())
+    assert pytest.approx(np.array(expected)) == table[columns].to_numpy().T
+
+
+def simpsons(n_each=1000):
+    """Within each of 16 relations a larger SCons is right more often; relations with a larger SCons
+    are right less often. Cert tells as much within as over all."""
+    rng = np.random.default_rng(0)
+    relation = np.repeat(np.arange(16), n_each)
+    inside, cert = rng.normal(size=(2, 16 * n_each))
+    logits = inside + cert - 0.6 * (relation - 7.5)
+    return pd.DataFrame(
+        {
+            "model": "m",
+            "relation": relation.astype(str),
+            "correct": rng.random(len(logits)) < expit(logits),
+            "scons": inside + relation * 0.5,
+            "cert": cert,
+        }
+    )
+
+
+def test_odds_ratios_and_the_change_from_over_all_to_within():
+    table = simpsons()
+    both = ["SCons", "Cert"]
+    alone = regression.odds_ratios(table, both).set_index("term")
+    within = regression.odds_ratios(table, ["QCat", *both]).set_index("term")
+    assert alone.loc["SCons", "high"] < 1
+    true = np.exp(table[["scons", "cert"]].std().to_numpy())  # the logit's slopes are 1
+    assert (within["low"].to_numpy() < true).all()
+    assert (true < within["high"].to_numpy()).all()
+    assert (within["high"] / within["low"]).max() < 1.5
+    assert within[["n", "relations"]].to_numpy().tolist() == [[16000, 16]] * 2
+    [change] = regression.change_within(table, *both).to_dict("records")
+    leads = [np.log(odds.loc["SCons", "odds_ratio"] / odds.loc["Cert", "odds_ratio"])
+             for odds in (alone, within)]  # fmt: skip
+    assert change["change"] == pytest.approx(leads[1] - leads[0])
+    assert 0 < change["low"] < change["change"] < change["high"]
+    [turned] = regression.change_within(table, "Cert", "SCons").to_dict("records")
+    assert turned["low"] == pytest.approx(-change["high"])
+
+
+def test_the_jackknife_by_hand():
+    """Without each of three: 1, 2 and 6. Their mean is 3, the squares are 4, 1 and 9: the error is
+    the root of 2/3 of 14."""
+    value, low, high = regression._jackknifed(pd.Series([5.0, 1, 2, 6]))
+    reach = t.ppf(0.975, 2) * np.sqrt(2 / 3 * 14)
+    assert (value, low, high) == pytest.approx((5, 5 - reach, 5 + reach))
 
 
 def test_relations_that_are_always_wrong_or_right_do_not_count_within():
-    rng = np.random.default_rng(1)
-    n = 900
-    relation = np.repeat(["a", "b", "c"], 300)
-    scons = rng.normal(size=n)
-    right = (rng.random(n) < expit(scons)) & (relation != "c")
-    table = pd.DataFrame(
-        {
-            "model": "m",
-            "relation": relation,
-            "correct": right,
-            "scons": scons,
-        }
-    )
-    assert set(regression.mixed(table)["relation"]) == {"a", "b"}
-    within = regression.odds_ratios(table, ("QCat", "SCons")).iloc[0]
-    without = regression.odds_ratios(table[relation != "c"], ("QCat", "SCons")).iloc[0]
-    assert within["odds_ratio"] == without["odds_ratio"]
-    assert within[["n", "relations"]].tolist() == [600, 2]
-    assert regression.odds_ratios(table, ("SCons",)).iloc[0]["n"] == 900
-
-
-def test_the_change_from_over_all_to_within_is_the_difference_of_the_leads():
-    rng = np.random.default_rng(0)
-    n = 8000
-    relation = np.repeat(np.arange(16), 500)
-    inside, cert = rng.normal(size=(2, n))
-    scons = inside + relation * 0.5
-    right = rng.random(n) < expit(inside + cert - 0.6 * (relation - 7.5))
-    table = pd.DataFrame({"model": "m", "relation": relation.astype(str), "correct": right})
-    table = table.assign(scons=scons, cert=cert)
-    leads = []
-    for predictors in (("SCons", "Cert"), ("QCat", "SCons", "Cert")):
-        odds = regression.odds_ratios(table, predictors).set_index("term")["odds_ratio"]
-        leads.append(np.log(odds["SCons"]) - np.log(odds["Cert"]))
-    found = regression.change_within(table, "SCons", "Cert").iloc[0]
-    assert found["change"] == pytest.approx(leads[1] - leads[0])
-    assert 0 < found["low"] < found["change"] < found["high"]
-    assert found[["n", "relations"]].tolist() == [n, 16]
-    turned = regression.change_within(table, "Cert", "SCons").iloc[0]
-    assert turned["low"] == pytest.approx(-found["high"])
-
-
-def test_odds_ratios_with_and_without_relations_are_simpsons():
-    """Within each relation a larger SCons is right more often (odds times e a standard deviation);
-    relations with a larger SCons are right less often."""
-    rng = np.random.default_rng(0)
-    n = 16000
-    relation = np.repeat(np.arange(16), 1000)
-    inside = rng.normal(size=n)
-    scons = inside + relation * 0.5
-    right = rng.random(n) < expit(inside - 0.6 * (relation - 7.5))
-    table = pd.DataFrame({"model": "m", "relation": relation.astype(str), "correct": right})
-    table = table.assign(group_id=np.arange(n).astype(str), scons=scons)
-    alone = regression.odds_ratios(table, ("SCons",)).iloc[0]
-    assert alone["high"] < 1
-    within = regression.odds_ratios(table, ("QCat", "SCons")).iloc[0]
-    assert within["low"] < np.exp(scons.std()) < within["high"]
-    assert within["high"] / within["low"] < 1.5
-    assert within[["n", "relations"]].tolist() == [n, 16]
-
-
-def test_evidence_by_hand(simulate):
-    """Slopes of 3 and 4 have a length of 5; in the second relation they are 0 and 4, of length 4."""
-    groups = pd.DataFrame({"relation": ["a", "b", "z"], "scons": [1.0] * 3, "cert": [2.0] * 3})
-    names = ["intercept", "QCat[T.b]", "SCons", "QCat[T.b]:SCons", "Cert", "QCat[T.b]:Cert"]
-    slopes = pd.Series([9.0, 7.0, 3.0, -3.0, 4.0, 0.0], index=names)
-    fitted = regression.fit(simulate(60, "ab"), ("QCat", "SCons", "Cert"))
-    scaling = pd.DataFrame({"mean": [0.0, 1.0], "sd": [1.0, 2.0]}, ["SCons", "Cert"])
-    fitted = replace(fitted, coefficients=slopes, scaling=scaling)
-    # z is 1 and (2 - 1) / 2.
-    found = regression.evidence(fitted, groups)
-    assert found[:2].tolist() == pytest.approx([(3 * 1 + 4 * 0.5) / 5, 0.5])
-    assert np.isnan(found[2])  # a relation that was not fitted
+    table = simpsons(100)
+    table["correct"] &= table["relation"] != "3"
+    assert set(regression.mixed(table)["relation"]) == {*map(str, range(16))} - {"3"}
+    for used, n, relations in ((["QCat", "SCons"], 1500, 15), (["SCons"], 1600, 16)):
+        [found] = regression.odds_ratios(table, used).to_dict("records")
+        assert (found["n"], found["relations"]) == (n, relations)

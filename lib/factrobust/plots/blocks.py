@@ -358,24 +358,6 @@ def stacks(
     return legend(fig, patches(fills)), parts
 
 
-def cells(axis: Axes, grid: pd.DataFrame, cmap: Any, top: float) -> None:
-    """A table of numbers from 0 to `top` as coloured squares with white edges."""
-    rows, columns = grid.shape
-    axis.pcolormesh(
-        np.arange(columns + 1) - 0.5,
-        np.arange(rows + 1) - 0.5,
-        grid.to_numpy(float),
-        cmap=cmap,
-        edgecolor="white",
-        lw=0.6,
-        vmin=0,
-        vmax=top,
-    )
-    axis.set_ylim(rows - 0.5, -0.5)  # the first row on top
-    axis.grid(False)
-    axis.tick_params(length=0)
-
-
 def scatter(table: pd.DataFrame, x: str, y: str, **options: Any) -> tuple[Figure, Panels]:
     """A figure of facts, those of a model in a panel with their number and how many are undefined,
     and the rows that are drawn; `options` as `panels` takes them."""

@@ -69,7 +69,6 @@ ORDER = {  # of the values of a column; others stand behind them
         *(f"of the {of}{n}" for of in ("subject", "object") for n in COUNTS),
         "of the fact",
     ),
-    "predictor": ("popularity, log(SPop)", "consistency, SCons", "certainty, Cert"),
 }
 
 

@@ -15,7 +15,6 @@ from factrobust.datasets import named, official, world
 from factrobust.draws import hash48, in_turns
 from factrobust.paths import DATA
 
-PARAPHRASES = DATA / "paraphrases.csv"
 COLUMNS = tuple(schemas.Questions.columns)
 QUESTIONS_SCHEMA = tables.csv_schema(
     ("group_id", "question", "answers"),
@@ -32,13 +31,13 @@ QUESTIONS_SCHEMA = tables.csv_schema(
 )
 
 
-def load_paraphrases(path: Path = PARAPHRASES) -> pd.DataFrame:
+def load_paraphrases() -> pd.DataFrame:
     """Return the templates of PopQA's 16 relations, 3 to 10 each: relation, paraphrase
     (with {subject} once)."""
-    return tables.read_csv(path)
+    return tables.read_csv(DATA / "paraphrases.csv")
 
 
-def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Loaded:
+def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
     """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), `grouped`. The prefix
     is the fact's, and a question of its own is kept. Popularity is NaN, unless the facts have a
     log_popularity (the frequency of a name of several words, `facts.csv`'s, is a guess)."""
@@ -57,12 +56,15 @@ def paraphrased(facts: pd.DataFrame, templates: Path = PARAPHRASES) -> tables.Lo
     )
     originals = originals[["subject", *COLUMNS[1:]]]
     # 2. The same in other words.
-    wordings = load_paraphrases(templates)
+    wordings = load_paraphrases()
     wordings = wordings.assign(variant=wordings.groupby("relation").cumcount() + 1)
     rows = originals.drop(columns="variant").merge(wordings, on="relation")
     # "Name the father of Martin Luther King Jr." has one full stop.
     ends_twice = rows["subject"].str.endswith(".") & rows["paraphrase"].str.endswith("{subject}.")
-    texts = rows["paraphrase"].mask(ends_twice, rows["paraphrase"].str.removesuffix("."))
+    texts = rows["paraphrase"].mask(
+        ends_twice,
+        rows["paraphrase"].str.removesuffix("."),
+    )
     rows["question"] = list(map(fact_tables.worded, texts, rows["subject"]))
     return grouped(pd.concat([originals, rows], ignore_index=True))
 
@@ -151,8 +153,8 @@ def grouped(frame: pd.DataFrame) -> tables.Loaded:
 
 def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
     """Keep `limit` whole groups, a seeded sample spread evenly over relations."""
-    first = questions.drop_duplicates("group_id").assign(fact_id=lambda rows: rows["group_id"])
-    names = in_turns(first, limit, seed, ["relation"])["group_id"][:limit]
+    first = questions.drop_duplicates("group_id").rename(columns={"group_id": "fact_id"})
+    names = in_turns(first, limit, seed, ["relation"])["fact_id"][:limit]
     return questions[questions["group_id"].isin(names)].reset_index(drop=True)
 
 
@@ -161,13 +163,8 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
     by = sizes.groupby("relation")
-    table = pd.DataFrame(
-        {
-            "questions": by.size(),
-            "alternatives": by.max() - 1,
-            "total": by.sum(),
-        }
-    )
+    table = by.agg(questions="size", alternatives="max", total="sum")
+    table["alternatives"] -= 1  # the original is none
     table.loc["all"] = table.sum().drop("alternatives")
     return table.astype("Int64")
 
@@ -218,7 +215,11 @@ def _unlike(originals: pd.DataFrame, seed: int) -> pd.DataFrame:
     for name, relation in zip(known["group_id"], known["relation"], strict=True):
         others = {*kin.get(relation, relations)} - {relation}
         drawn.append(min(others, key=partial(hash48, seed, name)))
-    elsewhere = map(fact_tables.worded, wording[drawn], subjects[known["group_id"]])
+    elsewhere = map(
+        fact_tables.worded,
+        wording[drawn],
+        subjects[known["group_id"]],
+    )
     has_kin = known["relation"].isin(kin.index)
     return known.assign(
         pair=np.where(has_kin, "other relation", "nonsense"),
@@ -237,7 +238,6 @@ def _of_world(name: str) -> tables.Loaded:
     facts = world.asked(name, every_wording=True)
     groups = facts.assign(
         group_id=facts["fact_id"],
-        question_id=facts["fact_id"] + "#" + facts["variant"].astype(str),
         prefix=facts.groupby("fact_id")["prefix"].transform("first"),
         answers=facts["object"].map(lambda answer: [answer]),
     )

@@ -5,8 +5,6 @@ change of typography do? So each question is also asked in UNWORDED versions, an
 of paraphrases is said of these, too.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
@@ -17,56 +15,45 @@ FIRST = 1000  # number (variant) of the first version without a changed word
 SPLITS = 100  # halvings of a relation's facts
 
 
-def _small_letter(question: str) -> str:
-    return question[0].lower() + question[1:]
-
-
-def _no_mark(question: str) -> str:
-    return question.removesuffix("?")
-
-
-def _space_before_mark(question: str) -> str:
-    return question.removesuffix("?") + " ?"
-
-
-def _two_marks(question: str) -> str:
-    return question + "?"
-
-
-def _quoted(question: str) -> str:
-    return f'"{question}"'
-
-
-UNWORDED: dict[str, Callable[[str], str]] = {
-    "small letter": _small_letter,
-    "no mark": _no_mark,
-    "space before the mark": _space_before_mark,
-    "two marks": _two_marks,
-    "in quotes": _quoted,
-}
+def _versions(question: str) -> dict[str, str]:
+    """A question that ends in a mark, without a changed word."""
+    unmarked = question.removesuffix("?")
+    return {
+        "small letter": question[0].lower() + question[1:],
+        "no mark": unmarked,
+        "space before the mark": f"{unmarked} ?",
+        "two marks": f"{question}?",
+        "in quotes": f'"{question}"',
+    }
 
 
 def unworded(questions: pd.DataFrame) -> pd.DataFrame:
-    """The originals (variant 0) of `schemas.Questions` that end in a question mark, in each of the
-    UNWORDED versions: variants FIRST, FIRST + 1, ..., and their name in the column typography."""
-    originals = questions[(questions["variant"] == 0) & questions["question"].str.endswith("?")]
-    versions = []
-    for number, (name, change) in enumerate(UNWORDED.items(), start=FIRST):
-        version = originals.assign(
-            question=originals["question"].map(change),
+    """The originals (variant 0) of `schemas.Questions` that end in a question mark, without a
+    changed word: variants FIRST, FIRST + 1, ..., and what was done in the column typography."""
+    is_asked = (questions["variant"] == 0) & questions["question"].str.endswith("?")
+    originals = questions[is_asked]
+    versions = [*map(_versions, originals["question"])]
+    parts = []
+    for number, name in enumerate(_versions("?"), start=FIRST):
+        part = originals.assign(
+            question=[version[name] for version in versions],
             variant=number,
             question_id=originals["group_id"] + f"#{number}",
             typography=name,
         )
-        versions.append(version)
-    return pd.concat(versions, ignore_index=True)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
 
 
 def with_kind(marked: pd.DataFrame) -> pd.DataFrame:
     """Marked answers with `kind`: ORIGINAL, PARAPHRASE or NO_WORD, by their variant."""
     variant = marked["variant"]
-    kind = np.select([variant == 0, variant >= FIRST], [ORIGINAL, NO_WORD], PARAPHRASE)
-    return marked.assign(kind=pd.Series(kind, marked.index, dtype="str"))
+    kind = np.select(
+        [variant == 0, variant >= FIRST],
+        [ORIGINAL, NO_WORD],
+        PARAPHRASE,
+    )
+    return marked.assign(kind=kind)
 
 
 def flips(marked: pd.DataFrame) -> pd.DataFrame:
@@ -76,46 +63,43 @@ def flips(marked: pd.DataFrame) -> pd.DataFrame:
     key = ["model", "prompt_format", "group_id"]
     originals = marked.loc[marked["kind"] == ORIGINAL, [*key, "correct"]]
     others = marked[marked["kind"] != ORIGINAL]
-    table = others.merge(originals.rename(columns={"correct": "was"}), on=key)
+    table = others.merge(
+        originals.rename(columns={"correct": "was"}),
+        on=key,
+    )
     return table.assign(flipped=table["correct"] != table["was"])
 
 
-def worst_to_best(
-    marked: pd.DataFrame,
-    *,
-    splits: int = SPLITS,
-    seed: int = 0,
-) -> pd.DataFrame:
+def worst_to_best(marked: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """How many more facts the best wording of a relation gets right than the worst: a row a model,
     prompt_format and relation, with `gap`, in [-1, 1], and n facts.
 
     The best and the worst of some wordings lie apart by chance alone. So both are chosen on one
-    half of the relation's facts and measured on the other one, and the mean is over `splits` random
+    half of the relation's facts and measured on the other one, and the mean is over SPLITS random
     halvings: for wordings that are equally good it is 0 on average. Facts that lack a wording, and
     relations of fewer than four facts, are left out.
     """
     generator = np.random.default_rng(seed)
     rows = []
-    for key, part in marked.groupby(["model", "prompt_format", "relation"], sort=False):
+    by = ["model", "prompt_format", "relation"]
+    for key, part in marked.groupby(by, sort=False):
         wide = part.pivot(index="group_id", columns="variant", values="correct")
         right = wide.dropna().to_numpy(dtype=float)
-        if len(right) < 4:
+        n = len(right)
+        if n < 4:
             continue
-        gaps = [_gap(right, generator.permutation(len(right))) for _ in range(splits)]
-        rows.append((*key, float(np.mean(gaps)), len(right)))
-    return pd.DataFrame(
-        rows,
-        columns=["model", "prompt_format", "relation", "gap", "n"],
-    )
+        order = np.array([generator.permutation(n) for _ in range(SPLITS)])
+        first = right[order[:, : n // 2]].mean(axis=1)
+        second = right[order[:, n // 2 :]].mean(axis=1)
+        gap = _gaps(first, second) + _gaps(second, first)
+        rows.append((*key, gap.mean() / 2, n))
+    return pd.DataFrame(rows, columns=[*by, "gap", "n"])
 
 
-def _gap(right: Array, order: np.ndarray) -> float:
-    """The best wording less the worst, of a table [fact, wording]: chosen on the first half of an
-    order of the facts and measured on the second, and the other way round."""
-    half = len(order) // 2
-    first = right[order[:half]].mean(0)
-    second = right[order[half:]].mean(0)
-    gaps = []
-    for chosen, measured in ((first, second), (second, first)):
-        gaps.append(measured[chosen.argmax()] - measured[chosen.argmin()])
-    return float(np.mean(gaps))
+def _gaps(chosen: Array, measured: Array) -> Array:
+    """The best wording less the worst, of shares [split, wording]: chosen by the first and measured
+    by the second."""
+    split = np.arange(len(chosen))
+    best = measured[split, chosen.argmax(axis=1)]
+    worst = measured[split, chosen.argmin(axis=1)]
+    return best - worst

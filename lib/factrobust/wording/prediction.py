@@ -6,6 +6,7 @@ each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,87 +14,32 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from factrobust import draws, intervals
-from factrobust.intervals import Array, Interval, bootstrap_statistic, ratio_of_sums
-from factrobust.tables import stacked
-from factrobust.wording.regression import (
-    COLUMNS,
-    FULL,
-    evidence,
-    fit,
-    mixed,
-    predict,
-    undefined,
-)
+from factrobust.intervals import Array, Interval, bootstrap_statistic
+from factrobust.wording.regression import FULL, design, evidence, fit, mixed, predict
 
-Sums = tuple[Array, Array]  # above and below a fraction
+Sums = tuple[Array, Array]  # above and below a fraction, [relation, relation]
+FOLDS = 5
 RELATION = "relation alone"
 # What may foretell a right answer, from the cheapest on: the relation is known without asking, the
-# sum is of one answer, bare SCons needs all wordings, and Cert ten samples more.
+# sum is of one answer, and bare SCons needs all wordings.
 SUM = "relation + sum"
 SUM_AND_BARE = "relation + sum + bare SCons"
 CHEAP = {
     SUM: ("QCat", "logprob_sum"),
     SUM_AND_BARE: ("QCat", "logprob_sum", "scons_bare"),
 }
-WITH_SAMPLES = {
-    "relation + sum + bare SCons + Cert": ("QCat", "logprob_sum", "scons_bare", "cert"),
-    "the paper's model": ("QCat", "SCons", "Cert"),
-}
-UNSEEN = "none: the category is not among the rows fitted on"
 
 
-def folds(groups: pd.DataFrame, k: int, seed: int | str = 0) -> NDArray[np.int64]:
-    """Fold 0 ... k - 1 of each row, [row], stratified by relation and outcome. Rows of a stratum
-    are ordered by a hash of seed and group_id and dealt out in turn: the folds' sizes, and their
-    shares of a stratum, differ by at most 1."""
+def folds(groups: pd.DataFrame, seed: int | str) -> NDArray[np.int64]:
+    """Fold 0 ... FOLDS - 1 of each row, [row], stratified by relation and outcome. Rows of a
+    stratum are ordered by a hash of seed and group_id and dealt out in turn: the folds' sizes, and
+    their shares of a stratum, differ by at most 1."""
     lots = [draws.hash48(seed, name) for name in groups["group_id"]]
-    outcome, _ = pd.factorize(groups["correct"], sort=True)
-    relation, _ = pd.factorize(groups["relation"], sort=True)
-    order = np.lexsort([np.array(lots), outcome, relation])
+    rows = groups[["relation", "correct"]].assign(lot=lots).reset_index(drop=True)
+    order = rows.sort_values(["relation", "correct", "lot"]).index.to_numpy()
     fold = np.empty(len(groups), dtype=np.int64)
-    fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % k
+    fold[order] = (np.arange(len(groups)) + draws.hash48(seed)) % FOLDS
     return fold
-
-
-def cross_validate(
-    groups: pd.DataFrame,
-    predictors: Sequence[str] = FULL,
-    *,
-    k: int = 5,
-    repeats: int = 10,
-    seed: int = 0,
-    interactions: bool = True,
-) -> pd.DataFrame:
-    """Out-of-fold probabilities of every question from `repeats` stratified k-fold splits.
-
-    QCat by itself is `relation_share`. `evidence` is that of `regression.evidence`. prior is the
-    share of right answers in the training rows. The probability is NaN where nothing can be fitted
-    or the category is new; `fit` says why.
-    """
-    asked = ["model", "group_id", "relation", "correct"]
-    used = [COLUMNS.get(predictor, predictor) for predictor in predictors]
-    groups = groups[list(dict.fromkeys([*asked, *used]))]
-    tables = []
-    for (_, part), repeat in product(groups.groupby("model", sort=False), range(repeats)):
-        fold = folds(part, k, f"{seed}/{repeat}")
-        for j in range(k):
-            train = part[fold != j]
-            test = part[fold == j]
-            predicted = _predicted(train, test, predictors, interactions)
-            tables.append(predicted.assign(repeat=repeat, fold=j))
-    columns = [
-        "model",
-        "repeat",
-        "fold",
-        "group_id",
-        "relation",
-        "correct",
-        "probability",
-        "evidence",
-        "prior",
-        "fit",
-    ]
-    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def ladder(
@@ -103,20 +49,48 @@ def ladder(
     repeats: int = 3,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`cross_validate` for every `predictor`: "majority" (the training rows' share of right
-    answers), RELATION, and each of `sets` (name: predictors), those of the paper's names with
-    interactions."""
+    """Out-of-fold probabilities of every question and `predictor`, from `repeats` stratified
+    splits.
+
+    Predictors are "majority" (the training rows' share of right answers), RELATION
+    (`relation_share`), and each of `sets` (name: predictors), those of the paper's names with
+    interactions. `evidence` is that of `regression.evidence`. Both are NaN where the training rows
+    are all right or all wrong, or lack the relation.
+    """
     every = {"majority": (), RELATION: ("QCat",), **sets}
-    tables = {}
-    for name, predictors in every.items():
-        tables[name] = cross_validate(
-            groups,
-            predictors,
-            repeats=repeats,
-            seed=seed,
-            interactions=set(predictors) <= set(FULL),
-        )
-    return stacked(tables, "predictor")
+    tables = []
+    for _, part in groups.groupby("model", sort=False):
+        splits = [folds(part, f"{seed}/{repeat}") for repeat in range(repeats)]
+        for name, predictors in every.items():
+            whole = design(part, predictors, interactions=set(predictors) <= set(FULL))
+            for (repeat, fold), j in product(enumerate(splits), range(FOLDS)):
+                told = _held_out(part, whole, fold == j, name)
+                tables.append(told.assign(predictor=name, repeat=repeat, fold=j))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _held_out(
+    part: pd.DataFrame,
+    whole: pd.DataFrame,
+    held: NDArray[np.bool_],
+    predictor: str,
+) -> pd.DataFrame:
+    """The questions that are `held` out, with the probability and evidence that the others tell;
+    `whole` is their design."""
+    train = part[~held]
+    test = part.loc[held, ["model", "group_id", "relation", "correct"]]
+    if predictor == RELATION:
+        return test.assign(probability=relation_share(train, test), evidence=0.0)
+    if train["correct"].nunique() < 2:
+        return test.assign(probability=np.nan, evidence=np.nan)
+    fitted = fit(whole[~held], train["correct"])
+    found = test.assign(
+        probability=predict(fitted, whole[held]),
+        evidence=evidence(fitted, whole[held]),
+    )
+    is_new = ~test["relation"].isin(train["relation"])
+    found.loc[is_new, ["probability", "evidence"]] = np.nan
+    return found
 
 
 def judged(
@@ -133,18 +107,17 @@ def judged(
     answer of one relation), as `compared` has it. Only relations with right and wrong answers count
     (`mixed`)."""
     answered = groups.dropna(subset=["logprob_sum"])
-    rows = ladder(mixed(answered), sets, repeats=repeats, seed=seed)
-    rows = rows[rows["predictor"] != "majority"]
-    by_probability = compared(rows, reference=reference, n_boot=n_boot)
-    by_evidence = compared(
-        rows.drop(columns="fold"),
-        value="evidence",
-        reference=reference,
-        n_boot=n_boot,
+    rows = ladder(
+        mixed(answered),
+        sets,
+        repeats=repeats,
+        seed=seed,
     )
-    brier = by_probability[by_probability["measure"] == "brier"]
-    auc = by_evidence[by_evidence["measure"] == "auc_within"]
-    return pd.concat([brier, auc], ignore_index=True)
+    rows = rows[rows["predictor"] != "majority"]
+    told = partial(compared, reference=reference, n_boot=n_boot)
+    brier = told(rows).query("measure == 'brier'")
+    auc = told(rows.drop(columns="fold"), value="evidence")
+    return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -155,39 +128,10 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
     return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
 
 
-def _predicted(
-    train: pd.DataFrame,
-    test: pd.DataFrame,
-    predictors: Sequence[str],
-    interactions: bool = True,
-) -> pd.DataFrame:
-    """The test rows with probability (or NaN), prior (share of right training answers) and
-    `fit`."""
-    table = test[["model", "group_id", "relation", "correct"]].assign(prior=train["correct"].mean())
-    if tuple(predictors) == ("QCat",):
-        return table.assign(
-            probability=relation_share(train, test),
-            evidence=0.0,
-            fit="shares",
-        )
-    if (reason := undefined(train)) is not None:
-        return table.assign(
-            probability=np.nan,
-            evidence=np.nan,
-            fit=f"none: {reason}",
-        )
-    # slopes are in units of all rows, in which the predictors of all folds can be compared
-    fitted = fit(train, predictors, interactions=interactions)
-    table = table.assign(probability=predict(fitted, test), fit=fitted.method)
-    table["evidence"] = evidence(fitted, test)
-    table.loc[table["probability"].isna(), "fit"] = UNSEEN
-    return table
-
-
 def compared(
     table: pd.DataFrame,
     by: Sequence[str] = ("model",),
-    value: str | Mapping[str, str] = "probability",
+    value: str = "probability",
     *,
     reference: str = RELATION,
     n_boot: int = 2000,
@@ -195,24 +139,18 @@ def compared(
     """How well the values of each `predictor` tell right answers from wrong ones, on the same
     questions.
 
-    `table` has a row a question, predictor and repeat; or a row a question, with `value`
-    {predictor: column}. Returns a row a measure, predictor and combination of `by`. auc is the
-    share of pairs of a right and a wrong answer that the right one wins, ties half; auc_within of
-    pairs of one relation, pooled. Pairs are of one fold, summed over folds and repeats.
-    Probabilities also have an accuracy (1/2 at probability 1/2) and a brier score.
+    `table` has a row a question, predictor and, if there are any, repeat. Returns a row a measure,
+    predictor and combination of `by`. auc is the share of pairs of a right and a wrong answer that
+    the right one wins, ties half; auc_within of pairs of one relation, pooled. Pairs are of one
+    fold, summed over folds and repeats. Probabilities also have an accuracy (1/2 at probability
+    1/2) and a brier score.
 
     `difference` is to the predictor `reference`. Questions without a value under all predictors are
     left out (n_missing). Intervals draw whole relations.
     """
-    if not isinstance(value, str):
-        keys = [*by, "group_id", "relation", "correct"]
-        named = table[keys].assign(**{name: table[column] for name, column in value.items()})
-        table = named.melt(keys, list(value), "predictor", value_name="score")
-        value = "score"
     rows: list[tuple] = []
     for key, part in table.groupby(list(by), sort=False):
-        is_lacking = ~np.isfinite(part[value].astype(float))
-        lacking = part.loc[is_lacking, "group_id"]
+        lacking = part.loc[part[value].isna(), "group_id"]
         known = part[~part["group_id"].isin(lacking)]
         counts = (
             known["group_id"].nunique(),
@@ -245,70 +183,76 @@ def compared(
 
 
 def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
-    """Of each measure of `compared`, the sums above and below its fraction: [relation], or of pairs
-    [relation of the right answer, of the wrong one]."""
+    """Of each measure of `compared`, the sums above and below its fraction: of pairs [relation of
+    the right answer, of the wrong one], of answers in the diagonal."""
     relation, names = pd.factorize(rows["relation"], sort=True)
     score = rows[value].to_numpy(dtype=float)
     correct = rows["correct"].to_numpy(dtype=float)
-    above, below = _pairs(rows, score, correct, relation, len(names))
-    pairs: dict[str, Sums] = {
+    of_one = np.eye(len(names))
+    above, below = _pairs(
+        rows,
+        score,
+        correct > 0,
+        of_one[relation],
+    )
+    found: dict[str, Sums] = {
         "auc": (above, below),
-        "auc_within": (np.diag(above), np.diag(below)),
+        "auc_within": (above * of_one, below * of_one),
     }
-    if value != "probability":
-        return pairs
-    hit = np.where(score == 0.5, 0.5, (score > 0.5) == correct)
-    each = np.bincount(relation).astype(float)
-    hits = np.bincount(relation, hit).astype(float)
-    squares = np.bincount(relation, (score - correct) ** 2).astype(float)
-    return {"accuracy": (hits, each), "brier": (squares, each)} | pairs
+    if value == "probability":
+        hit = np.where(
+            score == 0.5,
+            0.5,
+            (score > 0.5) == correct,
+        )
+        each = np.diag(np.bincount(relation).astype(float))
+        found["accuracy"] = (np.diag(np.bincount(relation, hit)), each)
+        found["brier"] = (np.diag(np.bincount(relation, (score - correct) ** 2)), each)
+    return found
 
 
 def _pairs(
     rows: pd.DataFrame,
     score: Array,
-    correct: Array,
-    relation: NDArray,
-    n: int,
+    right: NDArray[np.bool_],
+    relation: Array,
 ) -> Sums:
     """The pairs of a right and a wrong answer that the right one wins, and all, of one fold and
-    repeat each: [relation of the right answer, of the wrong one]."""
+    repeat each: [relation of the right answer, of the wrong one]. `relation` is [row, relation], 1
+    for a row's own."""
+    score = np.round(score, 12)
+    above = below = np.zeros((relation.shape[1],) * 2)
     folds = rows.reindex(columns=["repeat", "fold"], fill_value=0)
-    _, level = np.unique(np.round(score, 12), return_inverse=True)
-    above = np.zeros((n, n))
-    below = np.zeros((n, n))
     for at in folds.groupby(["repeat", "fold"]).indices.values():
-        right, wrong = np.zeros((2, level.max() + 1, n))
-        np.add.at(right, (level[at], relation[at]), correct[at])
-        np.add.at(wrong, (level[at], relation[at]), 1 - correct[at])
-        lower = np.cumsum(wrong, axis=0) - wrong / 2
-        above += right.T @ lower  # exact: multiples of 1/2
-        below += np.outer(right.sum(axis=0), wrong.sum(axis=0))
+        good = at[right[at]]
+        bad = at[~right[at]]
+        sign = np.sign(score[good][:, None] - score[bad])
+        above = above + relation[good].T @ (sign + 1) @ relation[bad] / 2  # exact: multiples of 1/2
+        below = below + np.outer(
+            relation[good].sum(0),
+            relation[bad].sum(0),
+        )
     return above, below
 
 
-def _fraction(weights: Array, above: Array, below: Array) -> Array:
-    """The ratio of sums in resamples that draw relations `weights` times, [resample]; NaN for 0 /
-    0. A relation drawn twice is two relations, and its answers make no pairs with their copies."""
-    if above.ndim == 1:
-        return ratio_of_sums(weights, above, below)
-    won = _drawn_pairs(weights, above)
-    pairs = _drawn_pairs(weights, below)
-    return intervals.ratio(won, pairs)
-
-
-def _drawn_pairs(weights: Array, pairs: Array) -> Array:
-    """Sums of pairs [relation, relation] in resamples; exact, too."""
-    across = pairs * (1 - np.eye(len(pairs)))
-    within = np.diag(pairs)
-    return np.sum(weights @ across * weights + weights * within, axis=1)
+def _drawn(weights: Array, sums: Array) -> Array:
+    """Sums [relation, relation] in resamples that draw relations `weights` times, [resample]; of
+    pairs exact, too. A relation drawn twice is two, and makes no pairs with its copy."""
+    within = np.diag(sums)
+    across = sums - np.diag(within)
+    return (weights @ across * weights + weights * within).sum(axis=1)
 
 
 def _of_relations(terms: Sequence[Sums], n_boot: int) -> Interval:
     """A pooled ratio, or the difference of two, and its bootstrap interval."""
 
     def statistic(weights: Array, _: Array) -> Array:
-        first, *others = (_fraction(weights, *term) for term in terms)
+        drawn = [[_drawn(weights, sums) for sums in term] for term in terms]
+        first, *others = (intervals.ratio(above, below) for above, below in drawn)
         return first - sum(others)
 
-    return bootstrap_statistic(statistic, [np.arange(len(terms[0][0]))], n_boot=n_boot)
+    return bootstrap_statistic(
+        statistic,
+        [np.arange(len(terms[0][0]))],
+        n_boot=n_boot,
+    )

@@ -9,7 +9,6 @@ import pandas as pd
 from factrobust.endings import ask, covering, first_sentence, said, split
 from factrobust.models.interface import Generation, Model, need
 from factrobust.models.prompts import as_asked, in_chunks, prompts
-from factrobust.models.sentences import Encoder
 
 MAX_NEW_TOKENS = 16
 TEMPERATURE, SAMPLES = 0.5, 10  # paper 3, 4.1.3
@@ -36,12 +35,12 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers to `schemas.Questions`, in their order: `schemas.Responses` with the
     questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
-    first line with what was before it, first what came first. Equal prompts are asked once. To
-    `go_on` is the rule of the card and of `ground`: labels are skipped, too, and a model is asked
-    again where its answer has not begun (`endings.ask`)."""
+    first line with what was before it. Equal prompts are asked once. To `go_on` is the rule of the
+    card and of `ground`: labels are skipped, too, and a model is asked again where its answer has
+    not begun (`endings.ask`)."""
     sent = prompts(model, questions, prompt_format)
     generate = partial(ask, model) if go_on else model.generate
-    answers: dict[str, tuple[str, str, list[float], str]] = {}
+    answers: dict[str, tuple[str, str, list[float]]] = {}
     for chunk in in_chunks(sent):
         generations = generate(
             chunk,
@@ -51,28 +50,24 @@ def greedy(
         )
         for generation in generations:
             answers[generation.prompt] = _said(generation, go_on)
-    columns = ["text", "raw", "logprobs", "first"]
+    columns = ["text", "raw", "logprobs"]
     responses = pd.DataFrame([answers[prompt] for prompt in sent], columns=columns)
-    responses = responses.astype({"text": "str", "raw": "str", "first": "str"})
+    responses = responses.astype({"text": "str", "raw": "str"})
     table = as_asked(model, questions, prompt_format)
     table["prompt"] = pd.Series(sent, dtype="str")
     return table.assign(**responses)
 
 
-def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float], str]:
-    """The first sentence after leading newlines (or labels), all text, the log-probabilities of the
-    tokens up to that sentence's end (of all, where a model tells no texts of tokens), and what came
-    first: a "text", a "newline", or the "end" of the text."""
+def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float]]:
+    """The first sentence after leading newlines (or labels), all text, and the log-probabilities of
+    the tokens up to that sentence's end (of all, where a model tells no texts of tokens)."""
     lead = ""
     text = first_sentence(answer.text)
     if go_on:
         lead, *_ = split(answer.text, answer.prompt)
         text = first_sentence(said(answer.text, answer.prompt))
-    first = "text" if text else "end"
-    if answer.text.lstrip(" \t").startswith("\n"):
-        first = "newline"
     n_tokens = covering(answer, lead + text)
-    return text, answer.text, answer.logprobs[:n_tokens], first
+    return text, answer.text, answer.logprobs[:n_tokens]
 
 
 def sampled(
@@ -86,8 +81,8 @@ def sampled(
     skip_newlines: bool = True,
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
-    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence; where
-    newlines are skipped, of what `endings.said` has), logprobs (untempered, up to the line's end).
+    model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence of
+    what `endings.said` has), logprobs (untempered, up to the line's end).
     Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     samples: dict[str, list[Generation]] = {}
@@ -105,20 +100,16 @@ def sampled(
     rows = []
     for prompt in sent:
         for generation in samples[prompt]:
-            text = generation.text
-            if skip_newlines:
-                text = said(text, generation.prompt)
-            rows.append((first_sentence(text), generation.logprobs))
+            text = first_sentence(said(generation.text, generation.prompt))
+            rows.append((text, generation.logprobs))
     table = pd.DataFrame(rows, columns=["text", "logprobs"]).astype({"text": "str"})
-    table.insert(0, "sample", np.tile(np.arange(n), len(questions)))
+    table.insert(
+        0,
+        "sample",
+        np.tile(np.arange(n), len(questions)),
+    )
     of_question = np.repeat(np.arange(len(questions)), n)
     return as_asked(model, questions.iloc[of_question], prompt_format).assign(**table)
-
-
-def compared(pairs: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
-    """`pairs` with the cosine of answer_1 and answer_2."""
-    texts = pairs[["answer_1", "answer_2"]].values.tolist()
-    return pairs.assign(cosine=encoder.similarity(texts))
 
 
 def predictable(groups: pd.DataFrame, models: Sequence[Model]) -> pd.DataFrame:

@@ -108,12 +108,11 @@ class Study(study.Study):
         return self.concat_over_models(answers)
 
     def sets_of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """`wording.metrics.text_groups` of the rows, with `int_sim` and `tokens`."""
-        sets = metrics.text_groups(rows)
-        keys = [rows[name] for name in metrics.KEY]
-        lengths = rows["logprobs"].map(len).groupby(keys, sort=False)
-        int_sim = self.encoder.similarity(sets["texts"].tolist())
-        return sets.assign(tokens=lengths.agg(list).to_numpy(), int_sim=int_sim)
+        """The texts of each model and question together, in the order of the rows:
+        `schemas.AnswerSets`."""
+        sets = rows.groupby(metrics.KEY, sort=False)["text"].agg(list)
+        table = sets.rename("texts").reset_index()
+        return table.assign(int_sim=self.encoder.similarity(table["texts"].tolist()))
 
     @cached_property
     def answer_sets(self) -> pd.DataFrame:
@@ -125,16 +124,18 @@ class Study(study.Study):
         """`marked` of the original questions with their `answer_sets` and `scons`, which is
         `int_sim` in 0 to 1."""
         sets = self.answer_sets.assign(scons=self.answer_sets["int_sim"].clip(0, 1))
-        return self.marked[self.marked["variant"] == 0].merge(sets, on=metrics.KEY)
+        return self.marked[self.marked["variant"] == 0].merge(
+            sets,
+            on=metrics.KEY,
+        )
 
     @cached_property
     def signs(self) -> pd.DataFrame:
         """`originals` with `scons_bare` and `logprob_sum`, log P of the greedy answer (NaN without
         a token): what may foretell a right answer without a sample."""
-        bare = self.bare_sets[[*metrics.KEY, "int_sim"]].rename(columns={"int_sim": "scons_bare"})
-        bare["scons_bare"] = bare["scons_bare"].clip(0, 1)
-        table = self.originals.merge(bare, on=metrics.KEY, validate="1:1")
-        return table.assign(logprob_sum=metrics.sums_of_logprobs(table["logprobs"]))
+        table = self._beside(self.originals, self.bare_sets, "scons_bare")
+        logprobs = table["logprobs"]
+        return table.assign(logprob_sum=logprobs.map(sum).where(logprobs.map(len) > 0))
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -142,7 +143,12 @@ class Study(study.Study):
         originals = self.questions[self.questions["variant"] == 0]
         n = self.parameter("n_samples")
         draws.need_count("n_samples", n, 2)  # whose likeness is measured
-        return self._ask(self._sampled, originals, n=n, seed=self.parameter("seed"))
+        return self._ask(
+            self._sampled,
+            originals,
+            n=n,
+            seed=self.parameter("seed"),
+        )
 
     @cached_property
     def sample_sets(self) -> pd.DataFrame:
@@ -157,6 +163,9 @@ class Study(study.Study):
     @cached_property
     def predictors(self) -> pd.DataFrame:
         """`signs` with `cert`, which is `int_sim` of the `samples` in 0 to 1."""
-        cert = self.sample_sets[[*metrics.KEY, "int_sim"]]
-        cert = cert.rename(columns={"int_sim": "cert"}).assign(cert=cert["int_sim"].clip(0, 1))
-        return self.signs.merge(cert, on=metrics.KEY, validate="1:1")
+        return self._beside(self.signs, self.sample_sets, "cert")
+
+    def _beside(self, questions: pd.DataFrame, sets: pd.DataFrame, name: str) -> pd.DataFrame:
+        """The questions with a column `name`: `int_sim` of their sets, in 0 to 1."""
+        measured = sets[metrics.KEY].assign(**{name: sets["int_sim"].clip(0, 1)})
+        return questions.merge(measured, on=metrics.KEY, validate="1:1")

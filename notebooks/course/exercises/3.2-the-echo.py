@@ -50,7 +50,7 @@ def bare(answer, question):
 
 
 # %% use
-from factrobust.wording.metrics import rouge_l
+from factrobust.text import rouge_l
 
 rows = data("wordings").fillna("")
 rows["bare"] = [bare(*pair) for pair in zip(rows["text"], rows["question"], strict=True)]
