@@ -188,6 +188,30 @@ def pairwise(
     )
 
 
+def estimates(
+    df: pd.DataFrame,
+    by: Sequence[str],
+    estimate: Callable[[pd.DataFrame], Sequence[Any]],
+    columns: Sequence[str] = Interval._fields,
+    *,
+    cluster: str = "",
+    sort: bool = True,
+) -> pd.DataFrame:
+    """Apply `estimate`, which returns the values of `columns`, to each part of a table: a row a
+    combination of the columns `by`. If it drew whole clusters of a column `cluster`, n is the
+    number of rows of the part, and a further column, such as "relations", that of clusters."""
+    rows = []
+    for key, part in df.groupby(list(by), sort=sort):
+        found = list(estimate(part))
+        if cluster:
+            found.insert(-1, len(part))
+        rows.append((*key, *found))
+    names = [*by, *columns]
+    if cluster:
+        names.append(f"{cluster}s")
+    return pd.DataFrame(rows, columns=names)
+
+
 def statistic_table(
     df: pd.DataFrame,
     by: Sequence[str],
