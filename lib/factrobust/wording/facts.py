@@ -162,8 +162,8 @@ def describe(questions: pd.DataFrame) -> pd.DataFrame:
     """Table 1 of paper 3, a row a relation and "all": questions (groups), alternatives (at most),
     total."""
     sizes = questions.groupby(["relation", "group_id"]).size()
-    by = sizes.groupby("relation")
-    table = by.agg(questions="size", alternatives="max", total="sum")
+    table = sizes.groupby("relation").agg(["size", "max", "sum"])
+    table.columns = ["questions", "alternatives", "total"]
     table["alternatives"] -= 1  # the original is none
     table.loc["all"] = table.sum().drop("alternatives")
     return table.astype("Int64")

@@ -30,8 +30,8 @@ def _versions(question: str) -> dict[str, str]:
 def unworded(questions: pd.DataFrame) -> pd.DataFrame:
     """The originals (variant 0) of `schemas.Questions` that end in a question mark, without a
     changed word: variants FIRST, FIRST + 1, ..., and what was done in the column typography."""
-    is_asked = (questions["variant"] == 0) & questions["question"].str.endswith("?")
-    originals = questions[is_asked]
+    originals = questions[questions["variant"] == 0]
+    originals = originals[originals["question"].str.endswith("?")]
     versions = [*map(_versions, originals["question"])]
     parts = []
     for number, name in enumerate(_versions("?"), start=FIRST):

@@ -83,7 +83,7 @@ def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
     """What a model that knows nothing but answers would say: to each question the answer that is
     accepted for most *other* questions of its relation. `correct`: whether it is accepted here,
     too. A row a question, in their order; ties go to the answer that stands first."""
-    correct = pd.Series(False, questions.index)
+    correct = {}
     for _, part in questions.groupby("relation"):
         accepted = part["answers"].map(lambda answers: Counter({*map(normalise, answers)}))
         counts = Counter[str]()
@@ -92,7 +92,7 @@ def commonest_answer(questions: pd.DataFrame) -> pd.DataFrame:
         for at, answers in accepted.items():
             others = counts - answers
             correct[at] = max(others, key=others.__getitem__, default="") in answers
-    return questions.assign(correct=correct)
+    return questions.assign(correct=pd.Series(correct))
 
 
 def relation_correlations(
@@ -111,8 +111,8 @@ def relation_correlations(
     relations = long.groupby([*by, "relation"])[both]
     means = relations.mean().reset_index()
     inside = long.assign(**(long[both] - relations.transform("mean")))
-    across = correlations(means, by, *both, n_boot=n_boot)
-    within = correlations(inside, by, *both, "relation", n_boot=n_boot)
+    across = correlations(means, by, "value", "correct", n_boot=n_boot)
+    within = correlations(inside, by, "value", "correct", "relation", n_boot=n_boot)
     return stacked({"across relations": across, "within relations": within}, "level")
 
 

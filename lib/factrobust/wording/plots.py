@@ -146,13 +146,13 @@ def distributions(table: pd.DataFrame) -> Figure:
     is none."""
     by = ["model", "relation", "predictor"]
     varies = table.groupby(by)["value"].transform("nunique") > 1
-    curves = []
+    curves = {}
     for key, values in table[varies].groupby(by)["value"]:
         x = np.linspace(values.min(), values.max(), 100)
         density = gaussian_kde(values.dropna())(x)
-        curve = pd.DataFrame({"x": x, "height": density / density.max()})
-        curves.append(curve.assign(**dict(zip(by, key, strict=True))))
-    return _a_row_a_relation(pd.concat(curves), 0.26, "relation")
+        curves[key] = pd.DataFrame({"x": x, "height": density / density.max()})
+    drawn = pd.concat(curves, names=by).reset_index(by)
+    return _a_row_a_relation(drawn, 0.26, "relation")
 
 
 def binned_correctness(table: pd.DataFrame) -> Figure:

@@ -78,8 +78,9 @@ def fit(rows: pd.DataFrame, correct: ArrayLike) -> Fit:
     numeric = rows.filter(regex=PREDICTOR)
     mean = numeric.mean()
     sd = numeric.std(ddof=0)
-    rounding = 1e-12 * mean.abs().clip(lower=1)
-    scaling = pd.DataFrame({"mean": mean, "sd": sd.where(sd > rounding, np.inf)})
+    # no more than rounding
+    sd[sd <= 1e-12 * mean.abs().clip(lower=1)] = np.inf
+    scaling = pd.DataFrame({"mean": mean, "sd": sd})
     found = estimate(_standardised(rows, scaling), np.asarray(correct, float))
     return Fit(**vars(found), scaling=scaling)
 
@@ -92,14 +93,14 @@ def _with_a_reference(rows: pd.DataFrame) -> pd.DataFrame:
     unused = list(dummies.columns[~is_there])
     if dummies.any(axis=1).all():
         unused += dummies.columns[is_there][:1].tolist()
-    return rows[[name for name in rows if not name.startswith(tuple(unused))]]
+    return rows[[name for name in map(str, rows) if not name.startswith(tuple(unused))]]
 
 
 def _standardised(rows: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """The design with its numeric predictors in standard deviations."""
     values = rows.to_numpy(copy=True)
     for name, mean, sd in scaling.itertuples():
-        own, others = map(rows.columns.get_indexer, _columns_of(name, rows))
+        own, others = [rows.columns.get_indexer(pd.Index(part)) for part in _columns_of(name, rows)]
         values[:, own] = (values[:, own] - mean * values[:, others]) / sd
     return pd.DataFrame(values, rows.index, rows.columns)
 
@@ -107,7 +108,7 @@ def _standardised(rows: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
 def _columns_of(name: str, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """The columns of a design that hold a numeric predictor, and what it is multiplied by there:
     the intercept, or a category."""
-    own = [column for column in rows if column.rpartition(":")[2] == name]
+    own = [column for column in map(str, rows) if column.rpartition(":")[2] == name]
     others = [column.removesuffix(name).rstrip(":") or "Intercept" for column in own]
     return own, others
 
@@ -186,8 +187,8 @@ def coefficients(
         base = names.get_indexer(plain.where(plain != "", "Intercept"))
         has_base = base != np.arange(len(names))
         table["conditional"] = found.params + has_base * found.params[base]
-        table = table.assign(**dict(zip(by, key, strict=True)))
-        tables.append(table.assign(fit=method, n=len(part)))
+        about: dict[str, Any] = dict(zip(by, key, strict=True))
+        tables.append(table.assign(**about, fit=method, n=len(part)))
     return pd.concat(tables, ignore_index=True).infer_objects()
 
 
