@@ -280,8 +280,9 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path, monkeypatch):
         server.answer = lambda _: said("nothing")
         command.main(arguments)
         again = {json.dumps(body["messages"]) for body in server.asked}
-    # 30 questions, and the 30 facts that the server does not know behind a true sentence.
-    assert len(again) == len(server.asked) == 60 - len(first)
+    # 30 questions, and the 30 facts that the server does not know behind a true sentence and behind
+    # its nonsense twin.
+    assert len(again) == len(server.asked) == 90 - len(first)
     assert first.isdisjoint(again)
     assert len([*(tmp_path / "out").iterdir()]) == 4
 
