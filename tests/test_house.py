@@ -40,7 +40,7 @@ BELOW |= {"command": {*FLOOR, *ROOMS, "together"}}
 # In a room: what a module is, which of these it may import, and what of the floor it may not.
 KINDS = {
     "facts": "facts dates rules corpus", "probe": "probe classify",
-    "metrics": "metrics meter placebo floor successions prediction regression attribution following sharpness",
+    "metrics": "metrics meter passages placebo floor successions prediction regression attribution following sharpness",
     "plots": "plots", "study": "study shaken grounding spine opened card page flips flip_files files answers __init__",
 }  # fmt: skip
 INSIDE = {

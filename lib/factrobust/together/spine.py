@@ -103,7 +103,8 @@ def behind_sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
     mine = every[every["question_id"].isin(asked["fact_id"])]
     # 2. The sentences of part 4, the nonsense twin and one's own.
     said = contexts.known_contexts(mine, every, seed=seed)
-    said = pd.concat([said, _about_nonsense(mine)])
+    asked_of = mine[mine["question_id"].isin(said["question_id"])]  # facts that have a rival
+    said = pd.concat([said, _about_nonsense(asked_of)])
     said = said.rename(columns={"question_id": "fact_id", "context": "form"})
     rows = asked.merge(said, on="fact_id")
     if "context" in asked:
