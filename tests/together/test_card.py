@@ -244,7 +244,7 @@ def test_a_budget_that_ends_halfway_is_one_sentence(mine):
 
 def test_an_endpoint_that_is_down_is_one_sentence(mine):
     down = {"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0}
-    with pytest.raises(ModelError, match="no server answers at http://127.0.0.1:1/v1"):
+    with pytest.raises(ModelError, match=r"no server answers at http://127\.0\.0\.1:1/v1"):
         cards.card(down, mine)
 
 
