@@ -133,6 +133,9 @@ def test_the_baseline_is_what_git_holds(tmp_path):
     assert "column x: 1 -> 2" in "\n".join(differences(found, present(root)))
     subprocess.run([*git, "add", "."], cwd=root, check=True)
     assert held_by_git(root) == present(root) != found
+    # Another process that holds git's lock changes nothing.
+    (root / ".git" / "index.lock").touch()
+    assert held_by_git(root) == present(root)
 
 
 def test_why_git_cannot_say_what_it_holds(tmp_path, monkeypatch):

@@ -7,9 +7,12 @@ of the committed records is compared with git's copy: what is staged, or else wh
 import csv
 import io
 import math
+import os
 import re
+import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -93,7 +96,14 @@ def held_by_git(root: Path) -> dict[str, str]:
     git does not trust the folder's owner, or where a folder is not in it."""
     git = ["git", "-C", str(root)]
     try:
-        tree = _output([*git, "write-tree"]).decode().strip()
+        where = _output([*git, "rev-parse", "--path-format=absolute", "--git-path", "index"])
+        index = Path(where.decode().strip())
+        with tempfile.TemporaryDirectory() as folder:
+            # write-tree locks the index that it reads, and others may hold or want that lock.
+            copied = Path(folder) / "index"
+            if index.exists():  # in a new repository there is none
+                shutil.copy(index, copied)
+            tree = _output([*git, "write-tree"], GIT_INDEX_FILE=str(copied)).decode().strip()
         archive = _output([*git, "archive", tree, *FOLDERS])
     except FileNotFoundError:
         raise NotHeldError(f"Nothing is compared: git is not installed. {REMEDY}") from None
@@ -114,8 +124,10 @@ def held_by_git(root: Path) -> dict[str, str]:
     return texts
 
 
-def _output(command: list[str]) -> bytes:
-    return subprocess.run(command, check=True, capture_output=True).stdout
+def _output(command: list[str], **variables: str) -> bytes:
+    """What a command prints, run with these variables in its environment."""
+    environment = os.environ | variables
+    return subprocess.run(command, check=True, capture_output=True, env=environment).stdout
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
