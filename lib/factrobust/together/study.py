@@ -27,9 +27,11 @@ BITS = (Damage("round", 8), Damage("round", 4))  # the placebo, and the change
 
 
 def _right(model: Model, asked: pd.DataFrame, whose: str, most: int | None = None) -> pd.DataFrame:
-    """The right answers of a model, the first `most`."""
-    said = spine.greedy(model, asked, probe.GRID)
-    return said[said["right"]].head(most or len(said)).assign(whose=whose)
+    """The right answers of a model: of the first `2 * most` facts, at most `most`; by default of
+    all."""
+    most = most or len(asked)
+    said = spine.greedy(model, asked.head(2 * most), probe.GRID)
+    return said[said["right"]].head(most).assign(whose=whose)
 
 
 class Study(study.Study):
