@@ -38,19 +38,23 @@ def made(monkeypatch, tmp_path):
         prompt_format="two-shot",
         n_questions=5,
         n_known=3,
-        n_larger=1,
         seed=0,
         n_boot=20,
     )
 
 
-def test_all_models_are_asked_about_facts_that_the_first_one_knows(made):
-    told = made.known.groupby(["model", "whose"])["object"].agg(set)
-    assert told["first", "first"] == {"Nairobi", "Lima", "Rome"}
-    assert told["second", "first"] == {"Nairobi", "Lima"}
-    for whose, names in (("first", {"Nairobi", "Lima", "Rome"}), ("larger", {"Oslo", "Havana"})):
-        assert len(told["larger", whose]) == 1
-        assert told["larger", whose] < names
+def test_all_models_are_asked_about_the_same_facts(made):
+    """The larger model chooses facts, too: three of the five that it knows, of all by lot."""
+    known = made.known.groupby("model")["object"].agg(set)
+    assert known["first"] == {"Nairobi", "Lima", "Rome"}
+    of_first = made.chosen[made.chosen["whose"] == "first"].groupby("model").size()
+    assert of_first.to_dict() == {"first": 3, "second": 2, "larger": 3}
+    of_larger = made.chosen[made.chosen["whose"] == "larger"]
+    facts = set(of_larger.loc[of_larger["model"] == "larger", "fact_id"])
+    assert len(facts) == 3
+    both = made.known[made.known["fact_id"].isin(facts)].groupby("model").size()
+    assert of_larger.groupby("model").size().to_dict() == both.to_dict()
+    assert len(made.known) == len(made.known.drop_duplicates(["model", "fact_id"]))
     assert {model.prompt_format for model in made.models} == {"two-shot"}
     assert made.medians.index.tolist() == ["first", "larger", "second"]
 
@@ -59,7 +63,8 @@ def test_what_is_lost_is_paired_by_fact(made):
     """Firm models lose nothing but what rounding to 4 bits takes."""
     lost = made.lost.groupby(["model", "arm"])["lost"].agg(["mean", "size"])
     assert lost.loc[("first", "round 4")].tolist() == [pytest.approx(2 / 3), 3]
-    assert lost.loc[("second", "round 4")].tolist() == [0.5, 2]
+    # Of those that the larger model chose, the second knows one that the first does not.
+    assert lost.loc[("second", "round 4")].tolist() == [pytest.approx(2 / 3), 3]
     arms = [
         "round 8",
         "other words",

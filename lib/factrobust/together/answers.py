@@ -56,7 +56,7 @@ PARTS = {
     "together": Part(
         "6-together/6.1-*",
         Study,
-        ("data", "prompt_format", "n_questions", "n_known"),
+        ("larger", "data", "prompt_format", "n_questions", "n_known"),
         "answers",
         "right",
     ),
@@ -88,7 +88,8 @@ def _of(part: str, models: Sequence[str] | None, records: Records) -> pd.DataFra
     about = PARTS[part]
     [notebook] = find_notebooks(ROOT, f"notebooks/{about.notebook}")
     given = declared_parameters(ROOT / notebook)
-    wanted = [m for m in given["models"] if models is None or m in models]
+    every = [*given["models"], *(given["larger"] if "larger" in about.parameters else ())]
+    wanted = [name for name in every if models is None or name in models]
     if not wanted:
         return pd.DataFrame()
     asked = {name: given[name] for name in ("models", "seed", *about.parameters)}

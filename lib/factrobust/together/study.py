@@ -26,24 +26,22 @@ FAILURES = {
 BITS = (Damage("round", 8), Damage("round", 4))  # the placebo, and the change
 
 
-def _right(model: Model, asked: pd.DataFrame, whose: str, most: int | None = None) -> pd.DataFrame:
-    """The right answers of a model: of the first `2 * most` facts, at most `most`; by default of
-    all."""
-    most = most or len(asked)
-    said = spine.greedy(model, asked.head(2 * most), probe.GRID)
-    return said[said["right"]].head(most).assign(whose=whose)
+def _right(model: Model, asked: pd.DataFrame) -> pd.DataFrame:
+    """The right answers of a model to facts."""
+    answers = spine.greedy(model, asked, probe.GRID)
+    return answers[answers["right"]]
 
 
 class Study(study.Study):
     """Part 6: the same facts, in the same prompt, shaken in every way beside its placebo (`shaken`).
 
-    The facts are the first `n_known` by lot of those of `data` (`n_questions` at most) that the first of
-    the `models` knows in the `prompt_format`. Each model is asked about those of them that it knows; the
-    `larger` ones about the first `n_larger`, and about `n_larger` that they know and the first does
-    not. Beside these `n_dated` facts that held for a time are scored. `seed` draws all.
+    The first of the `models`, and each of the `larger` ones, choose facts: the first `n_known` by lot
+    that they know, of those of `data` (`n_questions` at most), in the `prompt_format`. Each model is
+    asked about those of all chosen facts that it knows. Beside these `n_dated` facts that held for a
+    time are scored. `seed` draws all.
 
-    Holds the `facts`, and `known`, the answers to the questions as they are: a row a model and fact,
-    with `whose`, the model by which the fact was chosen.
+    Holds the `facts`; `known`, the answers to the questions as they are, a row a model and fact; and
+    `chosen`, a row a model, fact it knows, and `whose`, the model that chose the fact.
     """
 
     cluster = "relation"
@@ -57,7 +55,6 @@ class Study(study.Study):
         prompt_format: str,
         n_questions: int,
         n_known: int,
-        n_larger: int | None = None,
         n_dated: int | None = None,
         seed: int,
         n_boot: int | None = None,
@@ -69,7 +66,6 @@ class Study(study.Study):
             "prompt_format": prompt_format,
             "n_questions": n_questions,
             "n_known": n_known,
-            "n_larger": n_larger,
             "n_dated": n_dated,
             "seed": seed,
             "n_boot": n_boot,
@@ -85,23 +81,23 @@ class Study(study.Study):
         self.facts = load_named([data], limit=n_questions, seed=seed).table
         lots = self.facts["fact_id"].map(lambda name: hash48(seed, name))
         by_lot = self.facts.iloc[lots.argsort()]
-        first = self.models[0]
-        said = spine.greedy(first, by_lot, probe.GRID)
-        chosen = said[said["right"]].head(n_known)
-        same = by_lot[by_lot["fact_id"].isin(chosen["fact_id"])]
-        unknown = by_lot[by_lot["fact_id"].isin(said.loc[~said["right"], "fact_id"])]
-        parts = [chosen.assign(whose=first.name)]
-        for model in self.models[1 : len(models)]:
-            parts.append(_right(model, same, first.name))
+        # 1. Who chooses facts. A larger model is asked about twice as many as are wanted, not all.
+        picks = {self.models[0].name: _right(self.models[0], by_lot)}
         for model in self.models[len(models) :]:
-            parts.append(_right(model, same, first.name, n_larger))
-            parts.append(_right(model, unknown, model.name, n_larger))
-        self.known = pd.concat(parts, ignore_index=True)
-        counts = self.known.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
-        told = ", ".join(
+            picks[model.name] = _right(model, by_lot.head(2 * n_known))
+        names = {whose: right["fact_id"].head(n_known) for whose, right in picks.items()}
+        # 2. Which of these each model knows.
+        asked = by_lot[by_lot["fact_id"].isin(pd.concat([*names.values()]))]
+        self.known = self.concat_over_models(lambda model: _right(model, asked))
+        parts = {}
+        for whose, facts in names.items():
+            parts[whose] = self.known.loc[self.known["fact_id"].isin(facts), metrics.KEY]
+        self.chosen = stacked(parts, "whose")
+        counts = self.chosen.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
+        known = ", ".join(
             f"{row['model']} {row['n']} of {row['whose']}'s" for row in counts.to_dict("records")
         )
-        self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
+        self.print_counts(f"{len(self.facts)} facts (known and taken: {known})")
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:
         """The facts of `known` that are the model's own, as they are asked."""
@@ -119,8 +115,9 @@ class Study(study.Study):
 
     @cached_property
     def medians(self) -> pd.Series:
-        """Each model's median t_b over the facts known that were chosen by the first model."""
-        same = self.known[self.known["whose"] == self.models[0].name]
+        """Each model's median t_b over the facts that it knows and the first model chose."""
+        rows = self.known.merge(self.chosen, on=metrics.KEY)
+        same = rows[rows["whose"] == self.models[0].name]
         return same.groupby("model")["t_b"].median()
 
     @cached_property
@@ -153,17 +150,17 @@ class Study(study.Study):
     @cached_property
     def lost(self) -> pd.DataFrame:
         """The share of its forms in which each known fact is lost: a row a model, fact and arm, with
-        relation and `whose`."""
-        rows = pd.concat([self.shaken, self.rounded(BITS)], ignore_index=True)
-        return metrics.lost(rows).merge(self.known[[*metrics.KEY, "whose"]], on=metrics.KEY)
+        relation."""
+        return metrics.lost(pd.concat([self.shaken, self.rounded(BITS)], ignore_index=True))
 
     @cached_property
     def ways(self) -> pd.DataFrame:
         """What each way loses, its placebo loses, and their difference, paired by fact: a row a model,
         whose, way and `what`, with mean, low, high, n and relations. The dated facts stand with those
         chosen by the first model."""
+        lost = self.lost.merge(self.chosen, on=metrics.KEY)
         dated = self.years.assign(whose=self.models[0].name)
-        rows = metrics.beside_placebos(pd.concat([self.lost, dated], ignore_index=True))
+        rows = metrics.beside_placebos(pd.concat([lost, dated], ignore_index=True))
         by = ["model", "whose", "way"]
         shares = self.means(rows, [*by, "side"], "lost")
         apart = self.paired(rows, by, "lost", "side", ("placebo", "change"))
