@@ -26,6 +26,7 @@ TIGHT = 0.065  # inches that each has where there are more
 WIDEST = 0.12  # of an axis: how far bars of one x may stand apart, all series together
 Looks = Mapping[str, Look]
 Colours = Mapping[str, str]
+NAME_GAP = 0.065  # of a panel's width, between names that stand upright
 Panels = list[tuple[Axes, pd.DataFrame]]  # axes, and the rows of the table that they show
 
 
@@ -395,6 +396,35 @@ def beyond(axis: Axes, which: str, top: float) -> None:
         axis.set_yticks(places, [*labels, f"> {top:g}"])
         axis.set_ylim(limits)
         axis.axhline(1.075 * top, color="0.7", lw=0.6)
+
+
+def name_points(axis: Axes, x: pd.Series, y: pd.Series, names: pd.Series) -> None:
+    """Name points (x on a log axis whose limits are set) along the panel's upper edge, each with a
+    thin line from y. Names stand in the order of x, pushed apart where they would lie over each
+    other, and inside the panel."""
+    low, high = np.log10(axis.get_xlim())
+    gap = NAME_GAP * (high - low)
+    order = np.argsort(x.to_numpy(float), kind="stable")
+    points = np.log10(x.to_numpy(float)[order])
+    # Each a gap behind the one before it; then back from the right edge.
+    steps = gap * np.arange(len(points))
+    places = np.maximum.accumulate(points - steps) + steps
+    last = high - gap / 2 - steps[::-1]
+    places = np.minimum(places, last)
+    top = axis.get_ylim()[1]
+    for point, place, height, name in zip(
+        points, places, y.to_numpy(float)[order], names.to_numpy()[order], strict=True
+    ):
+        axis.annotate(
+            name,
+            xy=(10**point, height),
+            xytext=(10**place, top),
+            rotation=90,
+            ha="center",
+            va="top",
+            fontsize=6.5,
+            arrowprops={"arrowstyle": "-", "color": "0.7", "lw": 0.5, "shrinkA": 1, "shrinkB": 2},
+        )
 
 
 def key(label: str, look: Look = style.PLAIN, **changed: Any) -> Line2D:

@@ -1,10 +1,11 @@
 """What a quantised file lost, beside the numbers that people choose such files by.
 
 Forms of a model are changes of its weights (`models.damage`) as the files of llama.cpp's formats
-hold them, and the model once more, asked in another batch and order: what asking twice loses.
+hold them, adapters that were trained on it, and the model once more, asked in another batch and
+order: what asking twice loses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import cast
 
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from factrobust import draws, schemas
+from factrobust import draws, load_model, schemas
 from factrobust.decoding import metrics, probe
 from factrobust.intervals import Array, Interval, bootstrap_statistic
 from factrobust.models import divergence, k_quants
@@ -24,6 +25,7 @@ from factrobust.together.flips import Again
 from factrobust.wording.prediction import compared
 
 AGAIN = "asked again"
+ADAPTER = "adapter"
 FORMS = (
     Damage("round", 8),
     Damage("K", 6),
@@ -65,13 +67,18 @@ def asked(
     known: pd.DataFrame,
     forms: Sequence[Damage],
     records: Records,
+    adapters: Mapping[str, str] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Which of its known facts each form of a model lost: model, form, fact_id, relation, text, lost
-    (1 or 0); and of each form but AGAIN model, form, NUMBERS and tokens (`divergence.summary`)."""
+    (1 or 0); and of each form but AGAIN model, form, NUMBERS and tokens (`divergence.summary`).
+
+    `adapters` are the names of models that are the model named beside them with an adapter.
+    """
     lost, numbers = [], []
     for model in models:
         facts = known.loc[known["model"] == model.name, [*schemas.AskedFacts.columns]]
-        for form, other in _forms(model, forms):
+        named = [name for name, base in (adapters or {}).items() if base == model.name]
+        for form, other in _forms(model, forms, named, records):
             said = spine.greedy(other, facts)
             part = said[["fact_id", "relation", "text"]]
             part = part.assign(
@@ -90,10 +97,14 @@ def asked(
     return pd.concat(lost, ignore_index=True), pd.DataFrame(numbers)
 
 
-def _forms(model: Model, forms: Sequence[Damage]) -> Iterator[tuple[str, Model]]:
+def _forms(
+    model: Model, forms: Sequence[Damage], adapters: Sequence[str], records: Records
+) -> Iterator[tuple[str, Model]]:
     yield AGAIN, Again(model)
     for form in forms:
         yield called(form), damaged(model.name, form)
+    for name in adapters:
+        yield ADAPTER, load_model(name, records=records)
 
 
 def how_many(lost: pd.DataFrame, numbers: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
