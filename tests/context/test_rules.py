@@ -127,6 +127,7 @@ CASES = """
     other       7     January 21, 1924          March 28, 1941           March 21, 1924
     other       7     Paris, France             Valladolid, Mexico       Paris, Mexico
     parametric  1     Paris                     Lyon, France             Paris, France
+    parametric  1     red wine                  wine                     red wine from Chile
     other       3     12 months                 100 years                70 years
     other       2     Niger                     Mali                     Nigeria
     contextual  5     -                         Paris                    Paris

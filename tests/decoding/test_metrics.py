@@ -343,10 +343,11 @@ def test_what_another_draw_of_samples_would_change():
     assert found.loc["scan", "sd"] == pytest.approx(sd, rel=0.1)
     assert found.loc["fit", "sd"] < 0.6 * found.loc["scan", "sd"]
     assert found.loc["fit", "mean"] == pytest.approx(1.0, abs=0.03)
-    # Whatever other model there is.
-    two = pd.concat([curves.assign(model="a", logprob=-0.1), curves])
-    beside = metrics.sampling_spread(two, PAPER, 10, draws=1000)
-    assert beside["mean"].tolist()[2:] == spread["mean"].tolist()
+    # Whatever other model there is: one that never breaks counts as broken one step beyond.
+    two = pd.concat([curves.assign(model="a", logprob=-0.01), curves])
+    beside = metrics.sampling_spread(two, PAPER, 10, draws=1000)["mean"].tolist()
+    assert beside[0] == pytest.approx(2.2)
+    assert beside[2:] == spread["mean"].tolist()
 
 
 def test_per_token_is_the_root_of_the_probability():
