@@ -330,8 +330,10 @@ def test_what_another_draw_of_samples_would_change():
     curves = pd.DataFrame({"temperature": PAPER, "logprob": np.log(p)})
     curves.loc[10] = [0.7, math.log(0.4)]  # not on the paper's grid
     curves = curves.assign(model="m", fact_id="a")
-    spread = metrics.sampling_spread(curves, PAPER, 10, draws=1000)
-    found = spread.set_index("estimator")
+    never = curves.assign(model="a", logprob=-0.01)
+    spread = metrics.sampling_spread(pd.concat([never, curves]), PAPER, 10, draws=1000)
+    beyond, _, scan, fit = spread.to_dict("records")
+    assert beyond["mean"] == pytest.approx(2.2)  # one step beyond
     # The scan's by hand: it stops at the i-th temperature with q_i (1 - q_1) ... (1 - q_{i-1}).
     q = binom.cdf(4, 10, p)
     stops = q * np.cumprod([1, *(1 - q[:-1])])
@@ -339,15 +341,13 @@ def test_what_another_draw_of_samples_would_change():
     t = np.array([*PAPER, 2.2])
     mean = stops @ t
     sd = math.sqrt(stops @ t**2 - mean**2)
-    assert found.loc["scan", "mean"] == pytest.approx(mean, abs=0.02)
-    assert found.loc["scan", "sd"] == pytest.approx(sd, rel=0.1)
-    assert found.loc["fit", "sd"] < 0.6 * found.loc["scan", "sd"]
-    assert found.loc["fit", "mean"] == pytest.approx(1.0, abs=0.03)
-    # Whatever other model there is: one that never breaks counts as broken one step beyond.
-    two = pd.concat([curves.assign(model="a", logprob=-0.01), curves])
-    beside = metrics.sampling_spread(two, PAPER, 10, draws=1000)["mean"].tolist()
-    assert beside[0] == pytest.approx(2.2)
-    assert beside[2:] == spread["mean"].tolist()
+    assert scan["mean"] == pytest.approx(mean, abs=0.02)
+    assert scan["sd"] == pytest.approx(sd, rel=0.1)
+    assert fit["sd"] < 0.6 * scan["sd"]
+    assert fit["mean"] == pytest.approx(1.0, abs=0.03)
+    # Whatever other model there is.
+    alone = metrics.sampling_spread(curves, PAPER, 10, draws=1000)
+    assert alone["mean"].tolist() == [scan["mean"], fit["mean"]]
 
 
 def test_per_token_is_the_root_of_the_probability():
