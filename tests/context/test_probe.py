@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from chances import chances
 from frames import assert_rows, frame
 from scipy.stats import binom
+from toys import chances, jobs_of
 
 from factrobust.context import probe
 from factrobust.context.facts import known_contexts
@@ -67,20 +67,6 @@ def toy(toy_model):
     return toy_model(TABLE)
 
 
-@pytest.fixture
-def jobs(toy, monkeypatch):
-    """What the model is asked from here on."""
-    noted = []
-    answer = toy.answer
-
-    def note(job):
-        noted.append(job)
-        return answer(job)
-
-    monkeypatch.setattr(toy, "answer", note)
-    return noted
-
-
 def test_prompts_are_the_thesis(toy, questions):
     first = questions[:1]
     stated = "The capital of Kenya is Lima"
@@ -124,8 +110,9 @@ def test_empty_answers_are_kept_apart(toy, questions):
     assert oman["contextual"] == "Nairobi"
 
 
-def test_each_thing_is_asked_once(toy, questions, jobs):
+def test_each_thing_is_asked_once(toy, questions, monkeypatch):
     """Two base questions that ask the same; an answer that generation scored is not scored."""
+    jobs = jobs_of(toy, monkeypatch)
     again = questions.assign(question_id=questions["question_id"] + "!", base_id="again")
     made = probe.ask(toy, pd.concat([questions, again]))
     assert len(made) == 8
@@ -170,7 +157,7 @@ def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
-def test_known_contexts_by_hand(toy_model, questions):
+def test_known_contexts_by_hand(toy_model, questions, monkeypatch):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     Peru."""
     toy = toy_model(
@@ -185,6 +172,7 @@ def test_known_contexts_by_hand(toy_model, questions):
             asked_with("Peru", "Nairobi"): {"\n": 1.0},
         }
     )
+    jobs = jobs_of(toy, monkeypatch)
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
     made = measured(probe.ask_known(toy, questions, known_contexts(questions, questions)))
     # Of Nairobi, " Nai" "robi", and of the answer that the context states: (0.9 x 0.6)^-0.5 and so
@@ -207,7 +195,12 @@ def test_known_contexts_by_hand(toy_model, questions):
         Peru    false       -           Nairobi         -           NaN  NaN
         """,
     )
-    # Exactly what generation told, where the answer given is one of the two.
+    # What is stated is scored as a text where neither answer is the same: Lima and Nairobi,
+    # without the context and with it.
+    scored = [request["answer"] for request in jobs[-1].requests]
+    texts = [answer for answer in scored if isinstance(answer, str)]
+    assert sorted(texts) == [" Lima", " Lima", " Nairobi", " Nairobi"]
+    # Else it has exactly the numbers of generation.
     assert made["p2"][0] == made["p3"][0] == made["p4"][0]
     assert made["p3"][2] == made["p4"][2]
 
@@ -261,9 +254,10 @@ def test_a_counterfactual_is_uniform_over_questions():
     assert all(low <= count <= high for count in counts[1:])
 
 
-def test_passages_are_asked_four_times(toy, questions, jobs):
+def test_passages_are_asked_four_times(toy, questions, monkeypatch):
     """Without a passage, with it, with its slots exchanged, and with another answer exchanged; what is said
     twice is scored once, and a passage without a placebo is asked once."""
+    jobs = jobs_of(toy, monkeypatch)
     passages = frame("""
         question_id    context  sentence  swap_1  swap_2  placebo
         capital/kenya  true     a         a1      a2      a3

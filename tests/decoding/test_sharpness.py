@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from chances import chances
 from frames import assert_rows, frame
 from numpy.testing import assert_allclose
 from scipy.special import log_softmax
+from toys import chances
 
 from factrobust.decoding import metrics, probe, sharpness
 
@@ -166,7 +166,7 @@ def test_a_column_of_table_1_is_found_on_the_dial():
 
 
 def test_models_brought_to_one_median_differ_by_no_sharpness():
-    """A model beside itself, sharpened: as published they differ, at one median they do not."""
+    """A model beside itself, sharpened: at one median they are the same."""
     plain = held("""
         model  fact_id  t_b
         m      f0       0.31
@@ -178,8 +178,6 @@ def test_models_brought_to_one_median_differ_by_no_sharpness():
     sharp = sharpness.sharpened(plain, 3).assign(model="m3")
     sharp["top_logprobs"] = [[(3 * np.array(at)).tolist()] for [at] in plain["top_logprobs"]]
     both = pd.concat([plain, sharp], ignore_index=True)
-    published = sharpness.sharpened(both, 1).groupby("model")["frs"].mean()
-    assert published["m3"] > published["m"] + 0.1
     equal = sharpness.to_one_median(both, goal=0.7)
     assert_allclose(equal.groupby("model")["t_b"].median(), 0.7)
     wide = equal.pivot(index="fact_id", columns="model", values="frs")
