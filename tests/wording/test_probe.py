@@ -126,6 +126,7 @@ def test_a_label_is_no_answer_and_the_next_question_ends_one(toy_model, question
     asked = questions.iloc[[3, 4]]
     went_on = probe.greedy(model, asked, max_new_tokens=4, go_on=True)
     assert went_on["text"].tolist() == ["Lima", ""]
+    assert len(went_on["logprobs"][0]) == 4  # with the label's tokens
     plain = probe.greedy(model, asked, max_new_tokens=4)
     assert plain["text"][0] == "Answer:"  # else it is one
     drawn = probe.sampled(model, asked, n=2, max_new_tokens=4)
