@@ -19,11 +19,16 @@ from factrobust.schemas import ContextResults
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
 
 
-def asked_with(country, answer, about=""):
-    """The prompt that asks for a capital, in a context that names that of `about`, or the same."""
-    stated = f"The capital of {about or country} is {answer}"
-    asked = f"Q: What is the capital of {country}? A: The capital of {country} is"
-    return f"Context: [{stated}]. {asked}"
+def in_contexts(text):
+    """What follows the question for a capital, in a context that states one about a country."""
+    table = {}
+    for asked, about, stated, following in frame(text).itertuples(index=False):
+        prompt = (
+            f"Context: [The capital of {about} is {stated}]. "
+            f"Q: What is the capital of {asked}? A: The capital of {asked} is"
+        )
+        [table[prompt]] = chances(f"_ {following}").values()
+    return table
 
 
 # Only the last token counts, so a prompt with context is one token.
@@ -39,14 +44,15 @@ PLAIN = chances("""
     :          ↵ 1
     _Oman_is   ↵ 0.8  _Lima 0.1  _Nai 0.1
 """)
-TABLE = PLAIN | {
-    asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
-    asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
-    asked_with("Chad", "Lima"): {":": 0.6, " Lima": 0.4},
-    asked_with("Chad", "Nairobi"): {":": 0.6, " Nai": 0.4},
-    asked_with("Oman", "Lima"): {" Nai": 0.9, " Lima": 0.1},
-    asked_with("Oman", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
-}
+TABLE = PLAIN | in_contexts("""
+    asked  about  stated   following
+    Kenya  Kenya  Lima     _Lima 0.7 _Nai 0.3
+    Peru   Peru   Nairobi  _Lima 0.75 _Nai 0.25
+    Chad   Chad   Lima     : 0.6 _Lima 0.4
+    Chad   Chad   Nairobi  : 0.6 _Nai 0.4
+    Oman   Oman   Lima     _Nai 0.9 _Lima 0.1
+    Oman   Oman   Nairobi  _Nai 0.9 _Lima 0.1
+""")
 
 
 @pytest.fixture
@@ -160,18 +166,16 @@ def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
 def test_known_contexts_by_hand(toy_model, questions, monkeypatch):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     Peru."""
-    toy = toy_model(
-        PLAIN
-        | {
-            " Peru is": {"\n": 1.0},
-            asked_with("Kenya", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
-            asked_with("Kenya", "Lima", about="Peru"): {" Nai": 0.6, " Lima": 0.4},
-            asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
-            asked_with("Peru", "Lima"): {" Lima": 1.0},
-            asked_with("Peru", "Nairobi", about="Kenya"): {" Nai": 1.0},
-            asked_with("Peru", "Nairobi"): {"\n": 1.0},
-        }
-    )
+    table = in_contexts("""
+        asked  about  stated   following
+        Kenya  Kenya  Nairobi  _Nai 0.9 _Lima 0.1
+        Kenya  Peru   Lima     _Nai 0.6 _Lima 0.4
+        Kenya  Kenya  Lima     _Lima 0.7 _Nai 0.3
+        Peru   Peru   Lima     _Lima 1
+        Peru   Kenya  Nairobi  _Nai 1
+        Peru   Peru   Nairobi  ↵ 1
+    """)
+    toy = toy_model(PLAIN | table | {" Peru is": {"\n": 1.0}})
     jobs = jobs_of(toy, monkeypatch)
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
     made = measured(probe.ask_known(toy, questions, known_contexts(questions, questions)))

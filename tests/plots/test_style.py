@@ -58,12 +58,13 @@ def test_names_as_figures_show_them():
 
 
 COUNTS = """
-    models  what   text
-    a b     -      40 / 38
-    a b     facts  n = 40 / 38 facts
-    a c     facts  n = 40 facts each
-    b       facts  n = 38 facts
-    a d     facts  n = 40 / – facts
+    models   what   text
+    a b      -      40 / 38
+    a b      facts  n = 40 / 38 facts
+    a c      facts  n = 40 facts each
+    b        facts  n = 38 facts
+    a d      facts  n = 40 / – facts
+    a b c    facts  n = 40 / 38 / 40 facts
     a b c e  facts  n = 38–41 facts
 """
 
