@@ -206,5 +206,8 @@ def test_what_is_judged_is_the_brier_score_of_a_fold_and_the_auc_over_all_pairs(
     assert means["auc_within", prediction.RELATION] == 0.5
     rows = prediction.ladder(used, {"one": prediction.CHEAP[prediction.SUM]})
     own = rows[rows["predictor"] == "one"]
+    over_folds = own.drop(columns="fold").assign(predictor="x", score=own["evidence"])
+    [[_, exact, _]] = found(over_folds, "auc_within")
+    assert means["auc_within", prediction.SUM] == pytest.approx(exact)
     brier = np.mean((own["probability"] - own["correct"]) ** 2)
     assert means["brier", prediction.SUM] == pytest.approx(brier)
