@@ -2,38 +2,46 @@
 
 import numpy as np
 import pandas as pd
-import pytest
+from frames import assert_rows, frame
+from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from factrobust.context import attribution
 
 SLOTS = [(["Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
 SENTENCE = "The capital of Kenya is Lima. The capital of Germany is Bonn"
+# Memory, the answer, those after both exchanges and after that of the placebo: - says nothing.
+ANSWERS = """
+    parametric  contextual  text_1   text_2   text_placebo
+    Nairobi     Lima        Oslo     Rome     Lima
+    Lima        Lima        Oslo     Rome     -
+    Nairobi     Lima        Bern     Rome     Quito
+    Nairobi     Lima        Oslo     Lima     -
+    Nairobi     Nairobi     Nairobi  Nairobi  -
+    Lima        Lima        Lima     Lima     -
+    Nairobi     Kisumu      Kisumu   Kisumu   -
+    Nairobi     -           Oslo     Rome     -
+"""
+# In the second and the sixth row memory agrees.
+CAUSES = """
+    cause    from_context  moved_slots  moved_placebo  stated  defined
+    context  True          1            0              True    True
+    both     True          1            NaN            True    False
+    slots    True          1            1              True    True
+    half     False         1            NaN            True    True
+    memory   False         0            NaN            False   True
+    memory   False         0            NaN            True    False
+    moved    False         0            NaN            False   True
+    none     False         1            NaN            False   False
+"""
 
 
 def test_causes_by_hand():
-    # Memory, the answer, those after the two exchanges and the placebo; cause, moved_slots,
-    # moved_placebo, stated, defined.
-    rows = [
-        ("Nairobi", "Lima", "Oslo", "Rome", "Lima", "context", 1, 0, True, True),
-        ("Lima", "Lima", "Oslo", "Rome", None, "both", 1, None, True, False),  # memory agrees
-        ("Nairobi", "Lima", "Bern", "Rome", "Quito", "slots", 1, 1, True, True),
-        ("Nairobi", "Lima", "Oslo", "Lima", None, "half", 1, None, True, True),
-        ("Nairobi", "Nairobi", "Nairobi", "Nairobi", None, "memory", 0, None, False, True),
-        ("Lima", "Lima", "Lima", "Lima", None, "memory", 0, None, True, False),
-        ("Nairobi", "Kisumu", "Kisumu", "Kisumu", None, "moved", 0, None, False, True),
-        ("Nairobi", "", "Oslo", "Rome", None, "none", 1, None, False, False),  # nothing is said
-    ]
-    texts = ["parametric", "contextual", "text_1", "text_2", "text_placebo"]
-    found = ["cause", "moved_slots", "moved_placebo", "stated", "defined"]
-    table = pd.DataFrame(rows, columns=[*texts, *found])
-    placebo = table["text_placebo"].fillna("")
-    asked = table[texts].assign(
-        text_placebo=placebo, placebo=placebo, slots=[SLOTS] * len(rows), sentence=SENTENCE
-    )
-    made = attribution.caused(asked)
-    pd.testing.assert_frame_equal(made[found], table[found], check_dtype=False)
-    assert made["from_context"].tolist() == [True] * 3 + [False] * 5
+    answers = frame(ANSWERS).replace("-", "")
+    slots = [SLOTS] * len(answers)
+    placebo = answers["text_placebo"]
+    made = attribution.caused(answers.assign(placebo=placebo, slots=slots, sentence=SENTENCE))
+    assert_rows(made, CAUSES)
 
 
 def test_a_context_states_what_stands_there_side_by_side():
@@ -46,32 +54,39 @@ def test_a_context_states_what_stands_there_side_by_side():
 
 def test_scores_by_hand():
     answers = pd.DataFrame({"p0": [2.0], "p4": [5.0], "logprobs_p4": [[-1.0, -2.0, -3.0]]})
-    scores = attribution.scored(answers)[[*attribution.SCORES, "tokens"]].iloc[0].tolist()
-    assert scores == pytest.approx([-np.log(5), np.log(2), -3, 3])
+    scores = attribution.scored(answers)
+    columns = ["minus_log_p4", "log_p0", "minus_tokens", "tokens"]
+    assert_allclose(scores[columns], [[-np.log(5), np.log(2), -3, 3]])
 
 
 def test_pairs_within_by_hand():
-    rows = [  # relation, tokens, from_context, score
-        ("a", 1, True, 3.0),
-        ("a", 1, False, 1.0),
-        ("a", 1, False, 3.0),
-        ("a", 2, True, 9.0),
-        ("b", 2, False, 5.0),
-        ("b", 2, True, 2.0),
-        ("b", 2, True, np.nan),
-        ("c", 1, True, 1.0),
-    ]
-    names = ["base_id", "tokens", "from_context", "x"]
-    table = pd.DataFrame(rows, columns=names).assign(model="m")
-    found = ["base_id", "won", "pairs"]
+    table = frame("""
+        base_id  tokens  from_context  x
+        a        1       True          3
+        a        1       False         1
+        a        1       False         3
+        a        2       True          9
+        b        2       False         5
+        b        2       True          2
+        b        2       True          NaN
+        c        1       True          1
+    """).assign(model="m")
     # a: 3 > 1 and 3 = 3, and 9 > 1 and 9 > 3; b: 2 < 5; c has no partner.
-    within = attribution.won_pairs(table, ["x"])[found].to_numpy().tolist()
-    assert within == [["a", 3.5, 4], ["b", 0, 1]]
-    alike = attribution.won_pairs(table, ["x"], ["tokens"])[found].to_numpy().tolist()
-    assert alike == [["a", 1.5, 2], ["b", 0, 1]]
+    within = """
+        base_id  won  pairs
+        a        3.5  4
+        b        0    1
+    """
+    alike = """
+        base_id  won  pairs
+        a        1.5  2
+        b        0    1
+    """
+    assert_rows(attribution.won_pairs(table, ["x"]), within)
+    assert_rows(attribution.won_pairs(table, ["x"], ["tokens"]), alike)
 
 
-def law(n: int, model: str = "m") -> pd.DataFrame:
+def law(n, model="m"):
     """Cases that come from the context with probability expit(2 x - 2); y says nothing."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 2, size=n)
@@ -85,29 +100,35 @@ def test_two_features_recover_a_law():
     table = law(4000)
     told = attribution.told_by(table, ["x", "y"], n_folds=2)
     truth = expit(2 * table["x"] - 2)
-    assert np.abs(told - truth).max() < 0.1
+    assert_allclose(told, truth, atol=0.1)
 
 
-def unchanged(table: pd.DataFrame, rows: pd.Series, **how: bool) -> pd.Series:
+def unchanged(table, rows, of_others=False):
     """Which rows are told the same if the outcome of some `rows` is another."""
     turned = table.assign(from_context=table["from_context"] ^ rows)
-    told = [attribution.told_by(t, ["x", "y"], k=2, n_folds=1, **how) for t in (table, turned)]
+    told = []
+    for outcomes in (table, turned):
+        found = attribution.told_by(outcomes, ["x", "y"], of_others=of_others, k=2, n_folds=1)
+        told.append(found)
     return pd.Series(told[0] == told[1], table.index)
 
 
 def test_no_relation_is_told_by_a_fit_on_itself():
     table = law(200)
-    same = unchanged(table, table["base_id"] == "r0").groupby(table["base_id"]).all()
-    assert same["r0"]
-    assert same.sum() == 5  # its fold
-    one, three = (attribution.told_by(table, ["x"], k=2, n_folds=n) for n in (1, 3))
+    same = unchanged(table, table["base_id"] == "r0")
+    relations = same.groupby(table["base_id"]).all()
+    assert relations["r0"]
+    assert relations.sum() == 5  # its fold
+    one = attribution.told_by(table, ["x"], k=2, n_folds=1)
+    three = attribution.told_by(table, ["x"], k=2, n_folds=3)
     assert not np.allclose(one, three)  # over other folds
 
 
 def test_no_model_is_told_by_a_fit_on_itself_nor_on_its_relation_in_others():
     table = pd.concat([law(200), law(100, "other")], ignore_index=True)
     is_own = table["model"] == "m"
+    is_r0 = table["base_id"] == "r0"
     assert unchanged(table, is_own, of_others=True)[is_own].all()
-    of_r0 = unchanged(table, ~is_own & (table["base_id"] == "r0"), of_others=True)[is_own]
-    assert of_r0[table["base_id"] == "r0"].all()
-    assert of_r0.sum() == 100  # a fold of two
+    same = unchanged(table, ~is_own & is_r0, of_others=True)
+    assert same[is_own & is_r0].all()
+    assert same[is_own].sum() == 100  # a fold of two

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from frames import assert_rows
 
 from factrobust.context import facts as contexts
 from factrobust.context.facts import load_context_questions
@@ -49,24 +50,26 @@ def embedded():
 def test_embedded_questions_are_those_of_table_7(embedded):
     table7 = load_published("4-context-table-7")
     printed = table7.pivot(index="category", columns="quantity", values="value").drop("total")
-    of_category = embedded.groupby("category")
-    for column, name in (("base_id", "base_questions"), ("object", "objects")):
-        assert of_category[column].nunique().to_dict() == printed[name].to_dict()
-    assert of_category.size().to_dict() == printed["questions"].to_dict()
-    assert embedded["question_id"].nunique() == 4760
+    found = embedded.groupby("category").agg(
+        base_questions=("base_id", "nunique"),
+        objects=("object", "nunique"),
+        questions=("question_id", "nunique"),
+    )
+    assert found.to_dict() == printed[[*found]].to_dict()
+    assert found["questions"].sum() == len(embedded) == 4760
 
 
 def test_their_sentences_can_be_completed(embedded):
     for column in ("question", "prefix"):
-        assert not embedded[column].str.contains(r"[{}]|  ").any()
-        names = zip(embedded["object"], embedded[column], strict=True)
-        assert all(name in text for name, text in names)
+        texts = embedded[column]
+        assert not texts.str.contains(r"[{}]|  ").any()
+        assert all(map(str.__contains__, texts, embedded["object"]))
     assert embedded["question"].is_unique
     assert embedded["question"].str.fullmatch(r"[^?]*\?").all()
     # A prefix that ended in a space would put a token boundary inside the answer.
     assert embedded["prefix"].str.contains(r"\w$").all()
     assert set(embedded["right_answers"]) == {"one", "several"}
-    assert embedded["answers"].map(len).eq(0).all()
+    assert not any(embedded["answers"])
 
 
 def test_limits_are_even_and_nested(embedded):
@@ -76,35 +79,48 @@ def test_limits_are_even_and_nested(embedded):
     assert set(small["question_id"]) < set(large["question_id"])
     assert small["object"].nunique() > 100  # not the same two for every base question
     assert not load_context_questions(limit=2, seed=1).equals(small)
-    kept = embedded[embedded["question_id"].isin(large["question_id"])]
-    assert large.equals(kept.reset_index(drop=True))
+    kept = embedded["question_id"].isin(large["question_id"])
+    assert large.equals(embedded[kept].reset_index(drop=True))
     with pytest.raises(ValueError, match=r"^limit is 1; give a whole number from 2 up"):
         load_context_questions(limit=1)
 
 
 def test_own_files(files):
     table = load_context_questions(*files())
-    assert table[["question_id", "question", "prefix", "right_answers"]].to_numpy().tolist() == [
-        ["city-01/kyoto", "Where is Kyoto?", "Kyoto is in", "one"],
-        ["city-01/oslo", "Where is Oslo?", "Oslo is in", "one"],
-        ["river-01/the-nile", "How long is The Nile?", "The length of The Nile is", ""],
-        ["river-01/the-rhine", "How long is The Rhine?", "The length of The Rhine is", ""],
-        ["city-02/kyoto", "Who founded Kyoto?", "The founder was", "several"],
-        ["city-02/oslo", "Who founded Oslo?", "The founder was", "several"],
-    ]
+    assert_rows(
+        table,
+        """
+        question_id         question                prefix
+        city-01/kyoto       Where is Kyoto?         Kyoto is in
+        city-01/oslo        Where is Oslo?          Oslo is in
+        river-01/the-nile   How long is The Nile?   The length of The Nile is
+        river-01/the-rhine  How long is The Rhine?  The length of The Rhine is
+        city-02/kyoto       Who founded Kyoto?      The founder was
+        city-02/oslo        Who founded Oslo?       The founder was
+        """,
+    )
+    assert table["right_answers"].tolist() == ["one", "one", "", "", "several", "several"]
 
 
 def test_the_thesiss_own_files(files, monkeypatch):
     paths = files(THESIS, name="base_questions.txt")
-    monkeypatch.setattr(contexts, "ROOT", paths[0].parents[1])  # which a path begins in
-    table = contexts.load_named_context(f"thesis:{paths[0].parent.name}")
-    assert table.equals(contexts.load_named_context(f"thesis:{paths[0].parent}"))
+    folder = paths[0].parent
+    monkeypatch.setattr(contexts, "ROOT", folder.parent)  # which a path begins in
+    table = contexts.load_named_context(f"thesis:{folder.name}")
+    assert table.equals(contexts.load_named_context(f"thesis:{folder}"))
     assert set(paths) <= dict(files_read).keys()
-    assert table["base_id"].tolist() == ["city-01"] * 2 + ["river-01"] * 2 + ["city-02"] * 2
-    assert table.loc[[0, 3], ["question", "prefix"]].to_numpy().tolist() == [
-        ["What country is Kyoto in?", "Kyoto is in"],
-        ["Who, if anyone, dug The Rhine?", "The digger of The Rhine was"],
-    ]
+    assert_rows(
+        table,
+        """
+        base_id   question                        prefix
+        city-01   What country is Kyoto in?       Kyoto is in
+        city-01   What country is Oslo in?        Oslo is in
+        river-01  Who, if anyone, dug The Nile?   The digger of The Nile was
+        river-01  Who, if anyone, dug The Rhine?  The digger of The Rhine was
+        city-02   Is Kyoto old?                   Kyoto dates from
+        city-02   Is Oslo old?                    Oslo dates from
+        """,
+    )
 
 
 @pytest.mark.parametrize("name", ["theses", "thesis:"])
@@ -129,66 +145,77 @@ def test_an_unknown_name_of_questions(name):
     ],
 )
 def test_a_bad_file_gives_one_sentence(files, old, new, what):
-    assert old in BASE + OBJECTS
+    base = BASE.replace(old, new, 1)
+    objects = OBJECTS.replace(old, new, 1)
     with pytest.raises(FactsError, match=what) as caught:
-        load_context_questions(*files(BASE.replace(old, new, 1), OBJECTS.replace(old, new, 1)))
+        load_context_questions(*files(base, objects))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("{city} in? {city}", "it? It", r"base.txt, line 1: the category cell is"),
+        ("{city} in? {city}", "it? It", "base.txt, line 1: the category cell is"),
         ("old?", "old.", "line 4: the question .* has no question mark at its end"),
         ("old?", "on {river}?", "line 4: the question .* has braces other than those of"),
-        ("{city} dates from", "", "line 4: the prefix cell is empty"),
     ],
 )
 def test_a_bad_line_of_the_thesiss_file(files, old, new, what):
+    bad = files(THESIS.replace(old, new, 1), name="base.txt")
     with pytest.raises(FactsError, match=what):
-        load_context_questions(*files(THESIS.replace(old, new, 1), name="base.txt"))
+        load_context_questions(*bad)
 
 
 def test_base_questions_have_names_of_their_own(files):
     text = "base_id,category,question,prefix\n" + "b,city,Where is {object}?,It is in\n" * 2
+    path, _ = files(text)
     with pytest.raises(FactsError, match="line 3: base_id 'b' is already in line 2"):
-        contexts.read_base_questions(files(text)[0])
+        contexts.read_base_questions(path)
 
 
 def test_the_thesiss_counts_add_up_but_for_table_13():
     counts = {number: load_published(f"4-context-table-{number}") for number in range(8, 15)}
-    by_model = counts[8].groupby(["model", "source"])["count"].sum()
+    source = ["model", "source"]
+    by_model = counts[8].groupby(source)["count"].sum()
     assert by_model.groupby("model").sum().eq(4760).all()
     by_category = pd.concat([counts[9], counts[10]])
-    assert by_category.groupby(["model", "source"])["count"].sum().equals(by_model)
+    assert by_category.groupby(source)["count"].sum().equals(by_model)
     others = counts[13].set_index("model")["count"]
     differ = others != by_model.xs("other", level="source")[others.index]
     assert others.index[differ].tolist() == ["flan-t5-xl", "flan-t5-xxl", "llama-3.1-8B"]
-    kinds = counts[14][counts[14]["label"] != ""].groupby("model")["count"].sum()
+    kinds = counts[14].query("label != ''").groupby("model")["count"].sum()
     assert kinds.to_dict() == others.to_dict()
 
 
 def facts_about(answers, base="capital"):
     """Questions about the capitals of countries with these accepted answers."""
-    rows = [
-        (f"{base}/{name}", base, f"The {base} of {name} is", accepted)
-        for name, accepted in answers.items()
-    ]
-    return pd.DataFrame(rows, columns=["question_id", "base_id", "prefix", "answers"])
+    names = pd.Series([*answers])
+    return pd.DataFrame(
+        {
+            "question_id": f"{base}/" + names,
+            "base_id": base,
+            "prefix": f"The {base} of " + names + " is",
+            "answers": [*answers.values()],
+        }
+    )
 
 
 def test_true_irrelevant_and_false_contexts_by_hand():
     capitals = facts_about({"Kenya": ["Nairobi"], "Peru": ["Lima", "Ciudad de los Reyes"]})
     languages = facts_about({"Kenya": ["Swahili"]}, "language")  # without another answer
     both = pd.concat([capitals, languages])
-    assert contexts.known_contexts(both, both).to_numpy().tolist() == [
-        ["capital/Kenya", "true", "The capital of Kenya is Nairobi", "Nairobi"],
-        ["capital/Kenya", "irrelevant", "The capital of Peru is Lima", "Lima"],
-        ["capital/Kenya", "false", "The capital of Kenya is Lima", "Lima"],
-        ["capital/Peru", "true", "The capital of Peru is Lima", "Lima"],
-        ["capital/Peru", "irrelevant", "The capital of Kenya is Nairobi", "Nairobi"],
-        ["capital/Peru", "false", "The capital of Peru is Nairobi", "Nairobi"],
-    ]
+    assert_rows(
+        contexts.known_contexts(both, both),
+        """
+        question_id    context     sentence                         stated
+        capital/Kenya  true        The capital of Kenya is Nairobi  Nairobi
+        capital/Kenya  irrelevant  The capital of Peru is Lima      Lima
+        capital/Kenya  false       The capital of Kenya is Lima     Lima
+        capital/Peru   true        The capital of Peru is Lima      Lima
+        capital/Peru   irrelevant  The capital of Kenya is Nairobi  Nairobi
+        capital/Peru   false       The capital of Peru is Nairobi   Nairobi
+        """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,8 +244,9 @@ def test_facts_are_questions_and_a_draw_depends_on_them_alone():
     alone = contexts.known_contexts(pool[27::-9], pool.sample(frac=1, random_state=0))
     both = made.merge(alone, on=["question_id", "context"])
     assert len(both) == 12
-    assert (both["sentence_x"] == both["sentence_y"]).all()
-    assert not contexts.known_contexts(pool[::9], pool, seed=1)["stated"].equals(made["stated"])
+    assert both["sentence_x"].equals(both["sentence_y"])
+    other = contexts.known_contexts(pool[::9], pool, seed=1)
+    assert not other["stated"].equals(made["stated"])
 
 
 STORED = (
@@ -231,52 +259,46 @@ STORED = (
 )
 
 
-def test_results_of_elsewhere(tmp_path):
+@pytest.fixture
+def stored(tmp_path):
     path = tmp_path / "llama.csv"
     path.write_text(STORED, encoding="utf-8")
-    table = ContextResults.validate(contexts.read_results(path))
+    return path
+
+
+def test_results_of_elsewhere(stored):
+    """Of an empty answer there is no perplexity."""
+    table = ContextResults.validate(contexts.read_results(stored))
     assert table.columns.is_unique
     assert "question" not in table
-    assert table[["model", "object", "question_id"]].to_numpy().tolist() == [
-        ["llama", "Ada Lovelace", "Who is {person}?/ada-lovelace"],
-        ["llama", "Zeus", "Who is {person}?/zeus"],
-    ]
-    assert table.loc[0, ["p0", "p1", "p2", "p3", "p4"]].tolist() == [1.5, 2.5, 3.5, 1.25, 1.25]
-    assert table.loc[1, ["p0", "p2"]].isna().all()  # of an empty answer
-    again = tmp_path / "again.csv"
+    assert_rows(
+        table,
+        """
+        model  object        question_id                    p0   p1   p2   p3    p4
+        llama  Ada Lovelace  Who is {person}?/ada-lovelace  1.5  2.5  3.5  1.25  1.25
+        llama  Zeus          Who is {person}?/zeus          NaN  2    NaN  1.75  1
+        """,
+    )
+    again = stored.with_name("again.csv")
     table.to_csv(again, index=False)
     assert contexts.read_results(again).equals(table)
 
 
-def test_results_in_the_thesiss_older_layout(tmp_path):
+def test_results_in_the_thesiss_older_layout(stored):
     """The model ends the columns' names; two models in a file are a row each."""
-    plain = tmp_path / "llama.csv"
-    path = tmp_path / "older.csv"
-    plain.write_text(STORED, encoding="utf-8")
-    table = contexts.read_results(plain)
-    names = (
-        "parametric",
-        "base_proba",
-        "counterfactual",
-        "base_cf_proba",
-        "contextual",
-        "ctx_proba",
-    )
-    header, *rows = STORED.splitlines(keepends=True)
-    older = ",".join(
-        f"{name}-llama" if name in (*names, "ctx_param_proba", "ctx_cf_proba") else name
-        for name in header.split(",")
-    )
-    path.write_text("".join([older, *rows]), encoding="utf-8")
+    table = contexts.read_results(stored)
+    plain = pd.read_csv(stored, dtype=str, keep_default_na=False)
+    measured = ["parametric", "counterfactual", "contextual", *plain.filter(regex="_proba$")]
+    of_llama = plain[measured].add_suffix("-llama")
+    older = plain.drop(columns=measured).join(of_llama)
+    path = stored.with_name("older.csv")
+    older.to_csv(path, index=False)
     assert contexts.read_results(path).equals(table)
-    wide = pd.read_csv(path, dtype=str, keep_default_na=False)
-    wide = wide.rename(columns=lambda name: name.replace("-llama", "-llama-70b")).join(
-        wide[[name for name in wide if name.endswith("-llama")]]
-    )
+    wide = plain.drop(columns=measured).join([plain[measured].add_suffix("-llama-70b"), of_llama])
     wide.to_csv(path, index=False)
     both = contexts.read_results(path)
     assert both["model"].tolist() == ["llama-70b"] * 2 + ["llama"] * 2
-    assert both[both["model"] == "llama"].reset_index(drop=True).equals(table)
+    assert both[2:].reset_index(drop=True).equals(table)
     wide.rename(columns={"ctx_cf_proba-llama": "lost"}).to_csv(path, index=False)
     with pytest.raises(FactsError, match=r"older.csv: these columns are missing: p3; add them"):
         contexts.read_results(path)
@@ -291,8 +313,7 @@ def test_results_in_the_thesiss_older_layout(tmp_path):
         ("a god,1,", "a god,0.9,", "line 3: the perplexity p4 of the answer 'a god' is '0.9'"),
     ],
 )
-def test_a_bad_file_of_results_gives_one_sentence(tmp_path, old, new, what):
-    path = tmp_path / "llama.csv"
-    path.write_text(STORED.replace(old, new, 1), encoding="utf-8")
+def test_a_bad_file_of_results_gives_one_sentence(stored, old, new, what):
+    stored.write_text(STORED.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(FactsError, match=what):
-        contexts.read_results(path)
+        contexts.read_results(stored)

@@ -3,7 +3,9 @@
 import re
 import unicodedata
 
+import numpy as np
 import pytest
+from frames import frame
 
 import factrobust
 from factrobust.context import grounding
@@ -14,19 +16,20 @@ ASKED = "Capital of F?"
 OTHERS = ("Klurmic", "Jufint")  # of the invented world, for a name that no relation has
 
 
-def prompt(context: str = "") -> str:
+def prompt(context=""):
     stated = f"Context: [{context}]. " if context else ""
     return f"{stated}Q: {ASKED} A: It is"
 
 
-def answers(follows: bool) -> dict[str, dict[str, float]]:
+def answers(follows):
     """Of F memory says Mora with probability 0.6. A model that follows says what stands in the context,
     with 0.8; the other one Mora."""
     table = {prompt(): {" Mora": 0.6, " Coba": 0.4}}
     for name in ("Coba", *OTHERS, "Mora"):
-        said, left = (f" {name}", " x") if follows else (" Mora", " Coba")
-        table[prompt(f"It is {name}")] = {said: 0.8, left: 0.2}
-    return table | {f" {name}": {".": 1.0} for name in ("Mora", "Coba", *OTHERS)}
+        likely, rest = (f" {name}", " x") if follows else (" Mora", " Coba")
+        table[prompt(f"It is {name}")] = {likely: 0.8, rest: 0.2}
+        table[f" {name}"] = {".": 1.0}
+    return table
 
 
 @pytest.fixture(scope="module")
@@ -35,35 +38,33 @@ def models(toy_model):
 
 
 @pytest.mark.parametrize(
-    ("model", "context", "given", "answer", "source", "swap_source", "why", "swap_why"),
+    ("model", "context", "given", "answer", "plain", "swapped"),
     [
-        ("reads", "It is Coba.", None, "Coba", "context", "context", "", ""),
-        ("reads", ["It is Coba."], "Coba", "Coba", "context", "context", "", ""),
-        ("knows", "It is Coba", None, "Mora", "memory", "memory", "", grounding.NOT_STATED),
-        ("reads", "It is Mora", None, "Mora", "both", "both", grounding.AGREES, ""),
-        ("knows", "It is Mora", None, "Mora", "both", "memory", grounding.AGREES, ""),
-        ("reads", "It is Mora", "", "", "none", "none", grounding.SILENT, grounding.SILENT),
+        ("reads", "It is Coba.", None, "Coba", ("context", ""), ("context", "")),
+        ("reads", ["It is Coba."], "Coba", "Coba", ("context", ""), ("context", "")),
+        ("knows", "It is Coba", None, "Mora", ("memory", ""), ("memory", grounding.NOT_STATED)),
+        ("reads", "It is Mora", None, "Mora", ("both", grounding.AGREES), ("both", "")),
+        ("knows", "It is Mora", None, "Mora", ("both", grounding.AGREES), ("memory", "")),
+        ("reads", "It is Mora", "", "", ("none", grounding.SILENT), ("none", grounding.SILENT)),
     ],
 )
-def test_where_an_answer_comes_from(
-    models, model, context, given, answer, source, swap_source, why, swap_why
-):
+def test_where_an_answer_comes_from(models, model, context, given, answer, plain, swapped):
     found = ground(models[model], ASKED, context, given, prefix="It is")
-    assert found[:4] == ("Mora", answer, source, why)
+    assert found[:4] == ("Mora", answer, *plain)
     assert found.swapped == ()
     if answer:
         assert found.p4 == pytest.approx(1 / 0.8, rel=1e-5)
-    swapped = ground(models[model], ASKED, context, given, prefix="It is", swap=True)
-    assert swapped[:4] == ("Mora", answer, swap_source, swap_why)
-    if swap_source == "context":
-        assert swapped.swapped == OTHERS
-    assert factrobust.ground is ground
+    exchanged = ground(models[model], ASKED, context, given, prefix="It is", swap=True)
+    assert exchanged[:4] == ("Mora", answer, *swapped)
+    if swapped[0] == "context":
+        assert exchanged.swapped == OTHERS
 
 
 def test_ones_own_prompt(toy_model):
     table = {"Facts: It is Coba\nMine: F?": {" Coba": 1.0}, "Mine: F?": {" Mora": 1.0}}
     model = toy_model(table | {" Coba": {".": 1.0}, " Mora": {".": 1.0}})
-    found = ground(model, "F?", "It is Coba", prompt="Facts: {contexts}\nMine: {question}")
+    own = "Facts: {contexts}\nMine: {question}"
+    found = factrobust.ground(model, "F?", "It is Coba", prompt=own)
     assert found[:2] == ("Mora", "Coba")
 
 
@@ -71,7 +72,7 @@ def test_an_endpoint_gets_a_verdict_by_texts(models, monkeypatch):
     monkeypatch.setattr(models["reads"], "lacks", {"token_ids": "texts only"}, raising=False)
     found = ground(models["reads"], ASKED, "It is Coba", "Coba", prefix="It is", swap=True)
     assert found.source == "context"
-    assert found.p4 != found.p4  # NaN
+    assert np.isnan(found.p4)
 
 
 @pytest.mark.parametrize(
@@ -89,44 +90,49 @@ def test_a_wrong_argument_gives_one_sentence(models, changed, error, what):
         ground(**given | changed)
 
 
-@pytest.mark.parametrize(
-    ("context", "answer", "text", "name"),
-    [
-        ("He came to Lima, and Lima grew", "Lima, in Peru", "He came to X, and X grew", "Lima"),
-        ("The limaçon of Lima", "lima", "The limaçon of X", "lima"),
-        ("The capital is Quito", "Lima", "The capital is Quito", None),
-        # In whatever letters and marks it stands there.
-        ("Sa\u0303o Tome\u0301.", "São Tomé", "X.", "São Tomé"),
-        ("N’Djamena", "N'Djamena", "X", "N'Djamena"),
-        ("Lima's sea", "Lima", "X's sea", "Lima"),
-        ("1,457 of 11,457", "1457", "X of 11,457", "1457"),
-        ("Of 1 in 1457", "1,457", "Of 1 in X", "1,457"),
-        ("1 of 2", "1,457", "1 of 2", None),
-        ("It is C.", "C++", "It is C.", None),
-        ("-5 and 5", "5", "-5 and X", "5"),
-        ("He may go in May", "May", "He may go in X", "May"),  # a small word is no month
-    ],
-)
-def test_what_is_exchanged(monkeypatch, context, answer, text, name):
+# In whatever letters and marks it stands there; a small word is no month.
+EXCHANGED = """
+    name       answer         context                        text
+    Lima       Lima, in Peru  He came to Lima, and Lima grew  He came to X, and X grew
+    lima       lima           The limaçon of Lima             The limaçon of X
+    São Tomé   São Tomé       Sa\u0303o Tome\u0301.           X.
+    N'Djamena  N'Djamena      N’Djamena                       X
+    Lima       Lima           Lima's sea                      X's sea
+    1457       1457           1,457 of 11,457                 X of 11,457
+    1,457      1,457          Of 1 in 1457                    Of 1 in X
+    5          5              -5 and 5                        -5 and X
+    May        May            He may go in May                He may go in X
+    -          Lima           The capital is Quito            The capital is Quito
+    -          1,457          1 of 2                          1 of 2
+    -          C++            It is C.                        It is C.
+"""
+
+
+def test_what_is_exchanged(monkeypatch):
     monkeypatch.setattr(grounding, "_alike", lambda text, context: ["X", "Y"])
-    found = exchange(context, answer)
-    assert found.texts == (text, text.replace("X", "Y"))
-    assert found.names == (([name], ["X"], ["Y"]) if name else ())
+    for name, answer, context, text in frame(EXCHANGED).itertuples(index=False):
+        found = exchange(context, answer)
+        assert found.texts == (text, text.replace("X", "Y"))
+        names = () if name == "-" else ([name], ["X"], ["Y"])
+        assert found.names == names
 
 
-@pytest.mark.parametrize(
-    ("answer", "one", "two"),
-    [
-        ("1969", "1938", "1907"),  # years 31 and 62 before
-        ("82", "25", "47"),  # as many digits: 8 + 2 and 8 + 4, modulo 9, and so on
-        ("June 14, 1928", "September 23, 1897", "December 4, 1866"),  # months, days and years
-        ("May", "August", "November"),
-        ("1,457", "4,781", "6,913"),
-        ("Foo Barson", "Klurmic Jufint", "Zugis Juramar"),  # a name of no relation
-    ],
-)
-def test_an_answer_is_exchanged_for_others_of_its_kind(answer, one, two):
-    assert exchange(f"It was {answer}", answer).names == ([answer], [one], [two])
+# Years 31 and 62 before; as many digits: 8 + 2 and 8 + 4, modulo 9, and so on; months, days and
+# years; a name of no relation.
+ALIKE = """
+    answer         one                 two
+    1969           1938                1907
+    82             25                  47
+    June 14, 1928  September 23, 1897  December 4, 1866
+    May            August              November
+    1,457          4,781               6,913
+    Foo Barson     Klurmic Jufint      Zugis Juramar
+"""
+
+
+def test_an_answer_is_exchanged_for_others_of_its_kind():
+    for answer, one, two in frame(ALIKE).itertuples(index=False):
+        assert exchange(f"It was {answer}", answer).names == ([answer], [one], [two])
 
 
 def test_names_are_exchanged_for_others_of_their_relation():
@@ -147,8 +153,8 @@ class Copies(Model):
 
     def answer(self, job):
         for i, request in enumerate(job.requests):
-            told = re.search(r"It is (.*?)\]", request["prompt"])
-            text = unicodedata.normalize("NFC", told[1]) if told else "Lisbon"
+            stated = re.search(r"It is (.*?)\]", request["prompt"])
+            text = unicodedata.normalize("NFC", stated[1]) if stated else "Lisbon"
             text = text.replace("’", "'").replace(",", "")
             yield [i], [Generation(request["prompt"], f" {text}", [], [])]
 
@@ -177,10 +183,10 @@ def test_an_answer_that_begins_late(toy_model, before, text):
     rows = {
         prompt(): {before: 1.0},
         before: {text: 1.0},
-        text: {".": 1.0} if text == " Mora" else {" Mora": 1.0},
+        text: {" Mora": 1.0},
+        " Mora": {".": 1.0},
         prompt("It is Coba"): {" Coba": 1.0},
         " Coba": {".": 1.0},
     }
-    model = toy_model({" Mora": {".": 1.0}} | rows)
-    found = ground(model, ASKED, "It is Coba", prefix="It is")
+    found = ground(toy_model(rows), ASKED, "It is Coba", prefix="It is")
     assert found[:3] == ("Mora", "Coba", "context")

@@ -29,15 +29,15 @@ def test_passages_are_what_their_kind_says(told):
     in_its_words = []
     for row in told.to_dict("records"):
         kind = row["context"]
-        said = f"{row['prefix']} {row['counterfactual']}"
-        denied = row["sentence"].replace("It is not true that ", "not ").lower()
+        text = row["sentence"]
+        assert ("It is not true that" in text) == (kind == "negated")
         if kind in ("true", "false"):
             assert right(row["counterfactual"], row["answers"]) == (kind == "true")
-            in_its_words.append(said in row["sentence"])
+            plain = f"{row['prefix']} {row['counterfactual']}"
+            in_its_words.append(plain in text)
         else:
             assert row["counterfactual"] == ""
-            assert denied.count(row["prefix"].lower()) == (kind == "negated")
-        assert ("It is not true that" in row["sentence"]) == (kind == "negated")
+            assert text.lower().count(row["prefix"].lower()) == (kind == "negated")
     # Half of them are in the question's words.
     chance = binom.cdf(sum(in_its_words), len(in_its_words), 0.5)
     assert 0.0001 < chance < 0.9999
@@ -45,18 +45,19 @@ def test_passages_are_what_their_kind_says(told):
 
 
 def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
-    of_relation = pool.groupby("base_id")["answers"].agg(lambda lists: {x[0] for x in lists})
+    of_relation = pool["answers"].str[0].groupby(pool["base_id"]).agg(set)
     for row in told.to_dict("records"):
         texts = [row["sentence"], row["swap_1"], row["swap_2"]]
-        assert len(row["slots"]) > 0
         assert len(set(texts)) == 3
+        assert len(row["slots"]) > 0
         for slot in row["slots"]:
-            names = [names[0] for names in slot]
+            names = [spellings[0] for spellings in slot]
             assert len(set(names)) == 3
-            assert set(names[1:]) <= of_relation[row["base_id"]]
-            assert not any(right(name, row["answers"]) for name in names[1:])
-            pairs = zip(names, texts, strict=True)
-            assert all(name.lower() in text.lower() for name, text in pairs)
+            for name, text in zip(names, texts, strict=True):
+                assert name.lower() in text.lower()
+            for name in names[1:]:
+                assert name in of_relation[row["base_id"]]
+                assert not right(name, row["answers"])
 
 
 def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told):
@@ -69,21 +70,18 @@ def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told):
         for slot in row["slots"]:
             assert slot[0][0].lower() in row["placebo"].lower()
         if len(before) == len(after):
-            [(one, _)] = [pair for pair in zip(before, after, strict=True) if len({*pair}) == 2]
+            [one] = set(before) - set(after)
             assert not right(one, row["answers"])
 
 
 def test_a_passage_of_slots_alone_has_no_placebo():
-    names = ["Kenya", "Peru", "Chad", "Oman"]
-    alike = pd.DataFrame({"object": names, "question_id": names}).assign(
-        base_id="capital",
-        category="geography",
-        prefix=[f"The capital of {name} is" for name in names],
-        answers=[[f"{name}city"] for name in names],
-    )
+    alike = pd.DataFrame({"object": ["Kenya", "Peru", "Chad", "Oman"]})
+    alike["question_id"] = alike["object"]
+    alike["prefix"] = "The capital of " + alike["object"] + " is"
+    alike["answers"] = [[f"{name}city"] for name in alike["object"]]
+    alike = alike.assign(base_id="capital", category="geography")
     made = passages(alike[:1], alike)
     assert made["placebo"].eq("").all()
     assert made["slots"].map(len).gt(0).all()
     # Four facts: an exchange takes answers of other slots where there are no more.
-    told = made.set_index("context").loc["false"]
-    assert {told["swap_1"].count(name) for name in ("Kenyacity",)} == {0}
+    assert "Kenyacity" not in made.set_index("context").loc["false", "swap_1"]

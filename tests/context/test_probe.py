@@ -1,53 +1,58 @@
 """Part 4 from questions to perplexities, on a model whose numbers are known."""
 
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from scipy.stats import binom
+from toys import chances, jobs_of
 
 from factrobust.context import probe
-from factrobust.context.facts import CONTEXTS, known_contexts
-from factrobust.context.metrics import ANSWERS, PERPLEXITIES, measured
+from factrobust.context.facts import known_contexts
+from factrobust.context.metrics import PERPLEXITIES, measured
 from factrobust.context.probe import counterfactuals
 from factrobust.models import prompts
-from factrobust.models.interface import Generation, Job, Model
 from factrobust.schemas import ContextResults
 
 OBJECTS = ("Kenya", "Peru", "Chad", "Oman")
 
 
-def asked_with(country: str, answer: str, about: str = "") -> str:
-    """The prompt that asks for a capital, in a context that names that of `about`, or the same."""
-    stated = f"The capital of {about or country} is {answer}"
-    asked = f"Q: What is the capital of {country}? A: The capital of {country} is"
-    return f"Context: [{stated}]. {asked}"
+def in_contexts(text):
+    """What follows the question for a capital, in a context that states one about a country."""
+    table = {}
+    for asked, about, stated, following in frame(text).itertuples(index=False):
+        prompt = (
+            f"Context: [The capital of {about} is {stated}]. "
+            f"Q: What is the capital of {asked}? A: The capital of {asked} is"
+        )
+        [table[prompt]] = chances(f"_ {following}").values()
+    return table
 
 
 # Only the last token counts, so a prompt with context is one token.
-PLAIN = {
-    " Kenya is": {" Nai": 0.8, " Lima": 0.2},
-    " Nai": {"robi": 0.6, "vasha": 0.4},
-    "robi": {".": 1.0},
-    " Peru is": {" Lima": 0.9, " Nai": 0.1},
-    " Lima": {".": 1.0},
-    ".": {" It": 1.0},
-    " It": {" is": 1.0},
-    " Chad is": {":": 0.6, " Lima": 0.3, " Nai": 0.1},
-    ":": {"\n": 1.0},
-    " Oman is": {"\n": 0.8, " Lima": 0.1, " Nai": 0.1},
-}
-TABLE = PLAIN | {
-    asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
-    asked_with("Peru", "Nairobi"): {" Lima": 0.75, " Nai": 0.25},
-    asked_with("Chad", "Lima"): {":": 0.6, " Lima": 0.4},
-    asked_with("Chad", "Nairobi"): {":": 0.6, " Nai": 0.4},
-    asked_with("Oman", "Lima"): {" Nai": 0.9, " Lima": 0.1},
-    asked_with("Oman", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
-}
+PLAIN = chances("""
+    _Kenya_is  _Nai 0.8  _Lima 0.2
+    _Nai       robi 0.6  vasha 0.4
+    robi       . 1
+    _Peru_is   _Lima 0.9  _Nai 0.1
+    _Lima      . 1
+    .          _It 1
+    _It        _is 1
+    _Chad_is   : 0.6  _Lima 0.3  _Nai 0.1
+    :          ↵ 1
+    _Oman_is   ↵ 0.8  _Lima 0.1  _Nai 0.1
+""")
+TABLE = PLAIN | in_contexts("""
+    asked  about  stated   following
+    Kenya  Kenya  Lima     _Lima 0.7 _Nai 0.3
+    Peru   Peru   Nairobi  _Lima 0.75 _Nai 0.25
+    Chad   Chad   Lima     : 0.6 _Lima 0.4
+    Chad   Chad   Nairobi  : 0.6 _Nai 0.4
+    Oman   Oman   Lima     _Nai 0.9 _Lima 0.1
+    Oman   Oman   Nairobi  _Nai 0.9 _Lima 0.1
+""")
 
 
 @pytest.fixture
@@ -68,41 +73,13 @@ def toy(toy_model):
     return toy_model(TABLE)
 
 
-class Parrot(Model):
-    """Answers by a table of prompts; remembers what it was asked."""
-
-    name = "parrot"
-    fingerprint = "parrot"
-    prompt_format = "two-shot"
-    chat = None
-
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        self.answers = answers
-        self.jobs: list[Job] = []
-
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
-        self.jobs.append(job)
-        for i, request in reversed(list(enumerate(job.requests))):
-            prompt = request["prompt"]
-            if job.operation == "score":
-                yield [i], [np.full(len(request["answer"]), -2.0, dtype=np.float32)]
-                continue
-            text = self.answers.get(prompt.rpartition("A: ")[2], "no idea")
-            tokens = text.split()
-            top = [[(f" {token}", -1.0), ("?", -3.0)] for token in tokens]
-            ids = [sum(map(ord, token)) for token in tokens]
-            yield [i], [Generation(prompt, f" {text}", ids, [-1.0] * len(ids), top)]
-
-
 def test_prompts_are_the_thesis(toy, questions):
     first = questions[:1]
     stated = "The capital of Kenya is Lima"
     plain = "Q: What is the capital of Kenya? A: The capital of Kenya is"
     assert probe.context_prompts(toy, first) == [plain]
     assert probe.context_prompts(toy, first, [stated]) == [f"Context: [{stated}]. {plain}"]
-    chat = Parrot({})
-    chat.prompt_format = "chat"
-    chat.chat = ("<user>", "<model>")
+    chat = SimpleNamespace(prompt_format="chat", chat=("<user>", "<model>"))
     assert probe.context_prompts(chat, first, ["It is Lima"]) == [
         "<user>Context: [It is Lima]. Q: What is the capital of Kenya? A:<model>"
         "The capital of Kenya is"
@@ -110,22 +87,21 @@ def test_prompts_are_the_thesis(toy, questions):
 
 
 def test_perplexities_by_hand(toy, questions):
-    """The inverse of the geometric mean probability of the tokens."""
-    rows = measured(probe.ask(toy, questions)).set_index("object")
-    kenya = [(0.8 * 0.6) ** -0.5, 1 / 0.2, (0.3 * 0.6) ** -0.5, 1 / 0.7, 1 / 0.7]
-    peru = [1 / 0.9, (0.1 * 0.6) ** -0.5, 1 / 0.75, (0.25 * 0.6) ** -0.5, 1 / 0.75]
-    expected = {
-        "Kenya": (["Nairobi", "Lima", "Lima"], kenya),
-        "Peru": (["Lima", "Nairobi", "Lima"], peru),
-    }
-    for name, (texts, perplexities) in expected.items():
-        row = rows.loc[name]
-        assert row[list(ANSWERS)].tolist() == texts
-        assert row[list(PERPLEXITIES)].tolist() == pytest.approx(perplexities, rel=1e-5)
-        # Exactly what the same tokens had before: else P4 > P3, the code's preference, is rounding.
-        assert row["p4"] == row["p3" if name == "Kenya" else "p2"]
-    tokens = ["n_tokens_parametric", "n_tokens_counterfactual"]
-    assert rows.loc[["Kenya", "Peru"], tokens].to_numpy().tolist() == [[2, 1], [1, 2]]
+    """The inverse of the geometric mean probability of the tokens: those of Nairobi have 0.8 and
+    0.6 without a context, 0.3 and 0.6 with one, hence 0.48^-0.5 = 1.4434."""
+    rows = measured(probe.ask(toy, questions))[:2]
+    expected = """
+        object  parametric  counterfactual  contextual  p0        p1        p2        p3        p4
+        Kenya   Nairobi     Lima            Lima        1.4434  5         2.3570  1.4286  1.4286
+        Peru    Lima        Nairobi         Lima        1.1111  4.0825  1.3333  2.5820  1.3333
+    """
+    numbers = rows[[*PERPLEXITIES]]
+    assert_rows(rows.assign(**numbers.round(4)), expected)
+    # Exactly what the same tokens had before: else P4 > P3, the code's preference, is rounding.
+    assert rows["p4"][0] == rows["p3"][0]
+    assert rows["p4"][1] == rows["p2"][1]
+    tokens = rows[["n_tokens_parametric", "n_tokens_counterfactual"]]
+    assert tokens.to_numpy().tolist() == [[2, 1], [1, 2]]
 
 
 def test_empty_answers_are_kept_apart(toy, questions):
@@ -135,47 +111,44 @@ def test_empty_answers_are_kept_apart(toy, questions):
     # ":" has no letter; Oman's first token ends the line.
     assert chad["parametric"] == chad["contextual"] == oman["parametric"] == ""
     assert chad["n_tokens_parametric"] == 0
-    assert np.isnan([chad[name] for name in PERPLEXITIES]).tolist() == [True, False] * 2 + [True]
+    numbers = [chad[name] for name in PERPLEXITIES]
+    assert np.isnan(numbers).tolist() == [True, False, True, False, True]
     assert oman["contextual"] == "Nairobi"
 
 
-def test_each_thing_is_asked_once(questions):
-    parrot = Parrot({"The capital of Kenya is": "Nairobi", "The capital of Peru is": "Lima"})
-    twice = pd.concat([questions, questions.assign(question_id=lambda t: t["question_id"] + "!")])
-    twice["base_id"] = ["capital"] * 4 + ["again"] * 4
-    made = measured(probe.ask(parrot, twice))
-    asked = [[r["prompt"] for r in job.requests] for job in parrot.jobs]
-    assert [job.operation for job in parrot.jobs] == ["generate", "generate", "score"]
-    assert asked[0] == [f"Q: {q} A: {p}" for q, p in questions[["question", "prefix"]].to_numpy()]
-    assert all(len(prompts) == len(set(prompts)) for prompts in asked[:2])
-    assert parrot.jobs[0].settings == {"max_new_tokens": 20, "stop": ["\n", ". "]}
-    # Without context q is scored, with it p and q, unless the answer is one of them: all are.
-    scored = [(r["prompt"], tuple(r["answer"])) for r in parrot.jobs[2].requests]
-    assert len(scored) == len(set(scored))
+def test_each_thing_is_asked_once(toy, questions, monkeypatch):
+    """Two base questions that ask the same; an answer that generation scored is not scored."""
+    jobs = jobs_of(toy, monkeypatch)
+    again = questions.assign(question_id=questions["question_id"] + "!", base_id="again")
+    made = probe.ask(toy, pd.concat([questions, again]))
     assert len(made) == 8
-    # The parrot does not look at the context, so every answer is parametric and P4 = P2.
-    assert made["contextual"].tolist() == made["parametric"].tolist()
-    np.testing.assert_allclose(made[["p0", "p2", "p4"]], math.e)
-    np.testing.assert_allclose(made[["p1", "p3"]], math.e**2)
+    memory, contextual, scored = jobs
+    plain = probe.context_prompts(toy, questions)
+    assert [request["prompt"] for request in memory.requests] == plain
+    assert memory.settings["max_new_tokens"] == 20
+    assert memory.settings["stop"] == ["\n", ". "]
+    sent = [request["prompt"] for request in contextual.requests]
+    assert len(sent) == len(set(sent))
+    assert scored.operation == "score"
+    pairs = [(request["prompt"], *request["answer"]) for request in scored.requests]
+    assert len(pairs) == len(set(pairs))
 
 
 def test_an_initial_is_asked_again(toy_model, questions):
     """Generation stops at ". ", which does not end every answer."""
-    certain = {
-        " Kenya is": " J",
-        " J": ".",
-        ".": " Kenyatta",
-        " Kenyatta": "\n",
-        " Lima": ". ",
-    }
-    certain |= {
-        ". ": "A",
-        "A": "A",
-        " Chad is": " Nai",
-        " Nai": ".\n",
-    }
-    table = {token: {following: 1.0} for token, following in certain.items()}
-    model = toy_model(table | {" Peru is": {" Lima": 0.6, " J": 0.4}})
+    table = chances("""
+        _Kenya_is  _J 1
+        _J         . 1
+        .          _Kenyatta 1
+        _Kenyatta  ↵ 1
+        _Peru_is   _Lima 0.6  _J 0.4
+        _Lima      ._ 1
+        ._         A 1
+        A          A 1
+        _Chad_is   _Nai 1
+        _Nai       .↵ 1
+    """)
+    model = toy_model(table)
     made = probe.greedy(model, questions[:3])
     assert made["text"].tolist() == ["J. Kenyatta", "Lima", "Nai"]
     assert made["token_ids"].map(len).tolist() == [3, 1, 1]
@@ -183,85 +156,90 @@ def test_an_initial_is_asked_again(toy_model, questions):
 
 
 def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
-    more = pd.concat([questions, questions.assign(base_id="b", question_id=list("abcd"))])
+    more = pd.concat([questions, questions.assign(base_id="b", question_id=[*"abcd"])])
     results = probe.ask(toy, more, seed=5).set_index("question_id")
     monkeypatch.setattr(prompts, "CHUNK", 1)
     turned = probe.ask(toy, more[::-1], seed=5).set_index("question_id")
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
-def test_known_contexts_by_hand(toy_model, questions):
+def test_known_contexts_by_hand(toy_model, questions, monkeypatch):
     """The model knows Kenya's capital, believes what is said of Kenya, and repeats what is said of
     Peru."""
-    toy = toy_model(
-        PLAIN
-        | {
-            " Peru is": {"\n": 1.0},
-            asked_with("Kenya", "Nairobi"): {" Nai": 0.9, " Lima": 0.1},
-            asked_with("Kenya", "Lima", about="Peru"): {" Nai": 0.6, " Lima": 0.4},
-            asked_with("Kenya", "Lima"): {" Lima": 0.7, " Nai": 0.3},
-            asked_with("Peru", "Lima"): {" Lima": 1.0},
-            asked_with("Peru", "Nairobi", about="Kenya"): {" Nai": 1.0},
-            asked_with("Peru", "Nairobi"): {"\n": 1.0},
-        }
-    )
+    table = in_contexts("""
+        asked  about  stated   following
+        Kenya  Kenya  Nairobi  _Nai 0.9 _Lima 0.1
+        Kenya  Peru   Lima     _Nai 0.6 _Lima 0.4
+        Kenya  Kenya  Lima     _Lima 0.7 _Nai 0.3
+        Peru   Peru   Lima     _Lima 1
+        Peru   Kenya  Nairobi  _Nai 1
+        Peru   Peru   Nairobi  ↵ 1
+    """)
+    toy = toy_model(PLAIN | table | {" Peru is": {"\n": 1.0}})
+    jobs = jobs_of(toy, monkeypatch)
     questions = questions[:2].assign(answers=[["Nairobi"], ["Lima", "Ciudad de los Reyes"]])
     made = measured(probe.ask_known(toy, questions, known_contexts(questions, questions)))
-    assert made[["object", "context", *ANSWERS]].to_numpy().tolist() == [
-        ["Kenya", CONTEXTS[0], "Nairobi", "Nairobi", "Nairobi"],
-        ["Kenya", CONTEXTS[1], "Nairobi", "Lima", "Nairobi"],
-        ["Kenya", CONTEXTS[2], "Nairobi", "Lima", "Lima"],
-        ["Peru", CONTEXTS[0], "", "Lima", "Lima"],
-        ["Peru", CONTEXTS[1], "", "Nairobi", "Nairobi"],
-        ["Peru", CONTEXTS[2], "", "Nairobi", ""],
-    ]
-    kenya = made[:3].set_index("context")
+    # Of Nairobi, " Nai" "robi", and of the answer that the context states: (0.9 x 0.6)^-0.5 and so
+    # on. Peru: - is an answer that says nothing.
+    expected = """
+        object  context     parametric  counterfactual  contextual  p0        p1        p2        p3        p4
+        Kenya   true        Nairobi     Nairobi         Nairobi     1.4434  1.4434  1.3608  1.3608  1.3608
+        Kenya   irrelevant  Nairobi     Lima            Nairobi     1.4434  5         1.6667  2.5       1.6667
+        Kenya   false       Nairobi     Lima            Lima        1.4434  5         2.3570  1.4286  1.4286
+    """
+    kenya = made[:3]
+    assert_rows(kenya.assign(**kenya[[*PERPLEXITIES]].round(4)), expected)
     peru = made[3:]
-    # The answer from memory, " Nai" "robi", and the one that the context states, both ways.
-    memory = (0.8 * 0.6) ** -0.5
-    with_context = [(0.9 * 0.6) ** -0.5, (0.6 * 0.6) ** -0.5, (0.3 * 0.6) ** -0.5]
-    expected = {
-        "p0": [memory] * 3,
-        "p1": [memory, 1 / 0.2, 1 / 0.2],
-        "p2": with_context,
-        "p3": [with_context[0], 1 / 0.4, 1 / 0.7],
-        "p4": [*with_context[:2], 1 / 0.7],
-    }
-    np.testing.assert_allclose(kenya[[*expected]].T, [*expected.values()], rtol=1e-5)
-    # Exactly what generation told, where the answer given is one of the two.
-    assert kenya.loc["true", ["p2", "p3"]].eq(kenya.loc["true", "p4"]).all()
-    assert kenya.loc["false", "p3"] == kenya.loc["false", "p4"]
-    assert peru[["p0", "p2"]].isna().all(axis=None)
+    assert_rows(
+        peru.replace("", "-"),
+        """
+        object  context     parametric  counterfactual  contextual  p0   p2
+        Peru    true        -           Lima            Lima        NaN  NaN
+        Peru    irrelevant  -           Nairobi         Nairobi     NaN  NaN
+        Peru    false       -           Nairobi         -           NaN  NaN
+        """,
+    )
+    # What is stated is scored as a text where neither answer is the same: Lima and Nairobi,
+    # without the context and with it.
+    scored = [request["answer"] for request in jobs[-1].requests]
+    texts = [answer for answer in scored if isinstance(answer, str)]
+    assert sorted(texts) == [" Lima", " Lima", " Nairobi", " Nairobi"]
+    # Else it has exactly the numbers of generation.
+    assert made["p2"][0] == made["p3"][0] == made["p4"][0]
+    assert made["p3"][2] == made["p4"][2]
 
 
 def test_tokens_of_both_answers(toy, questions):
     kenya = probe.ask(toy, questions).iloc[0]
     table = probe.answer_tokens(toy, questions, kenya)
-    expected = [
-        ("parametric", False, 1, " Nai", 0.8),
-        ("parametric", False, 2, "robi", 0.6),
-        ("parametric", True, 1, " Nai", 0.3),
-        ("parametric", True, 2, "robi", 0.6),
-        ("counterfactual", False, 1, " Lima", 0.2),
-        ("counterfactual", True, 1, " Lima", 0.7),
-    ]
-    assert [tuple(row[:4]) for row in table.to_numpy()] == [row[:4] for row in expected]
-    assert table["probability"].tolist() == pytest.approx([row[4] for row in expected])
+    expected = frame("""
+        answer          context  position  token  probability
+        parametric      False    1         Nai    0.8
+        parametric      False    2         robi   0.6
+        parametric      True     1         Nai    0.3
+        parametric      True     2         robi   0.6
+        counterfactual  False    1         Lima   0.2
+        counterfactual  True     1         Lima   0.7
+    """)
+    assert table["token"].tolist() == [" Nai", "robi", " Nai", "robi", " Lima", " Lima"]
+    plain = table.assign(token=table["token"].str.strip())
+    pd.testing.assert_frame_equal(plain, expected, check_dtype=False)
 
 
-def answered(*texts: str, base: str = "b") -> pd.DataFrame:
+def answered(*texts, base="b"):
     """Answers to one base question about objects 0, 1, ..."""
     names = [str(i) for i in range(len(texts))]
-    return pd.DataFrame({"base_id": base, "object": names, "text": list(texts)})
+    return pd.DataFrame({"base_id": base, "object": names, "text": texts})
 
 
 def test_a_counterfactual_is_never_an_equal_answer_nor_an_empty_one():
+    allowed = [{1, 2, 3, 4}, {3, 4}, {3, 4}, {1, 2, 4}, {1, 2, 3}]
     for seed in range(20):
         drawn = counterfactuals(answered("", "Paris", "the paris", "Rome", "Oslo"), seed=seed)
-        allowed = [{1, 2, 3, 4}, {3, 4}, {3, 4}, {1, 2, 4}, {1, 2, 3}]
-        assert all(row in rows for row, rows in zip(drawn, allowed, strict=True))
-    for texts in (["Oslo", "Oslo"], ["Oslo", ""], []):
-        assert set(counterfactuals(answered(*texts))) <= {-1, 0}
+        assert all(map(set.__contains__, allowed, drawn))
+    assert counterfactuals(answered("Oslo", "Oslo")).tolist() == [-1, -1]
+    assert counterfactuals(answered("Oslo", "")).tolist() == [-1, 0]
+    assert counterfactuals(answered()).tolist() == []
 
 
 def test_other_base_questions_do_not_matter():
@@ -270,28 +248,29 @@ def test_other_base_questions_do_not_matter():
     assert (counterfactuals(both)[2:] - 2).tolist() == counterfactuals(one).tolist()
 
 
-def test_uniform_over_questions():
+def test_a_counterfactual_is_uniform_over_questions():
     rows = answered("Oslo", "Rome", "Rome", "Rome", "Paris")
-    draws = np.array([counterfactuals(rows, seed=seed)[0] for seed in range(2000)])
+    draws = [counterfactuals(rows, seed=seed)[0] for seed in range(2000)]
     # Rome stands there three times of four.
-    low, high = binom.interval(1 - 1e-4, len(draws), 0.25)
-    for row in (1, 2, 3, 4):
-        assert low <= (draws == row).sum() <= high
+    low, high = binom.interval(1 - 1e-4, 2000, 0.25)
+    counts = np.bincount(draws)
+    assert counts[0] == 0
+    assert all(low <= count <= high for count in counts[1:])
 
 
-def test_passages_are_asked_four_times(questions):
+def test_passages_are_asked_four_times(toy, questions, monkeypatch):
     """Without a passage, with it, with its slots exchanged, and with another answer exchanged; what is said
     twice is scored once, and a passage without a placebo is asked once."""
-    parrot = Parrot({"The capital of Kenya is": "Nairobi"})
-    told = {"question_id": ["capital/kenya"] * 2, "context": ["true", "false"]}
-    told |= {"sentence": ["a", "b"], "swap_1": ["a1", "b1"], "swap_2": ["a2", "b2"]}
-    slots: list[list] = [[], []]
-    made = probe.swapped(
-        parrot, questions, pd.DataFrame(told | {"placebo": ["a3", ""], "slots": slots})
-    )
-    sent = [request["prompt"] for job in parrot.jobs for request in job.requests]
+    jobs = jobs_of(toy, monkeypatch)
+    passages = frame("""
+        question_id    context  sentence  swap_1  swap_2  placebo
+        capital/kenya  true     a         a1      a2      a3
+        capital/kenya  false    b         b1      b2      -
+    """).replace("-", "")
+    made = probe.swapped(toy, questions, passages)
+    sent = [request["prompt"] for job in jobs for request in job.requests]
     assert len(sent) == len(set(sent)) == 1 + 6 + 1  # nothing scored: memory says the same
     columns = ["parametric", "contextual", "text_1", "text_2", "text_placebo"]
     assert made[columns].eq("Nairobi").all(axis=None)
     assert made["placebo"].tolist() == ["a3", ""]
-    assert made["logprobs_p1"].tolist() == made["logprobs_p0"].tolist() == [[-1.0]] * 2
+    assert made["logprobs_p1"].tolist() == made["logprobs_p0"].tolist()

@@ -1,6 +1,7 @@
 """Part 1 by hand: entropy, the breaking temperature, equations 3 and 4, and the tables of them."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,97 +18,98 @@ from factrobust.decoding.probe import GRID
 UNIFORM = [math.log(0.1)] * 10
 CERTAIN = [0.0] + [-math.inf] * 9
 PAPER = [round(0.2 * k, 1) for k in range(1, 11)]
-LOGITS = list[np.ndarray]  # one array a token of the answer, the answer's token first
 
 
-@pytest.mark.parametrize(
-    ("logs", "entropy"),
-    [
-        *(([math.log(mass / 10)] * 10, 1) for mass in (1.0, 0.3, 1e-6)),  # whatever their mass
-        (CERTAIN, 0),
-        ([0.0] + [-1e9] * 9, 0),
-        ([math.log(0.5)] * 2 + [-math.inf] * 8, 0.30103),  # - 2 x 0.5 log10 0.5 = log10 2
-        # - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278 for two; over log2(4) = 2 for four.
-        ([math.log(0.75), math.log(0.25)], 0.811278),
-        ([math.log(0.75), math.log(0.25), -math.inf, -math.inf], 0.405639),
-    ],
-)
-def test_entropy_by_hand(logs: list[float], entropy: float) -> None:
-    assert intervals.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+def test_entropy_by_hand():
+    # log10 2 = 0.30103. - (0.75 log2 0.75 + 0.25 log2 0.25) = 0.811278; over log2 4 it is half.
+    rows = frame("""
+        entropy   probabilities
+        0.30103   .5 .5 0 0 0 0 0 0 0 0
+        0.811278  .75 .25
+        0.405639  .75 .25 0 0
+        1         .5 .5
+        1         1e-7 1e-7 1e-7
+    """)
+    for entropy, text in rows.itertuples(index=False):
+        logs = [math.log(p) if p else -math.inf for p in map(float, text.split())]
+        assert intervals.top_entropy(logs) == pytest.approx(entropy, abs=1e-6)
+    assert intervals.top_entropy(CERTAIN) == 0
 
 
-def log_p(tokens: LOGITS, t: float) -> float:
-    return float(sum(z[0] / t - logsumexp(z / t) for z in tokens))
+def log_p(logits, t):
+    """log P_t of an answer, [token, vocabulary] with the answer's own tokens first."""
+    own = logits[:, 0] / t
+    return float(np.sum(own - logsumexp(logits / t, axis=1)))
 
 
-def curve(tokens: LOGITS) -> np.ndarray:
-    return np.array([log_p(tokens, t) for t in GRID], dtype=np.float32)  # what a model gives
+def curve(logits):
+    return np.array([log_p(logits, t) for t in GRID], dtype=np.float32)  # what a model gives
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "t_b"),
-    [
-        ([1.0, 0.9, 0.4], 0.6),
-        ([1.0, 0.5, 0.5], np.inf),  # one half is not below one half
-        ([1.0, 0.4, 0.9], 0.4),  # the first drop counts, also if the accuracy comes back
-        ([0.4, 1.0, 1.0], 0.2),
-        ([1.0, 1.0, 1.0], np.inf),
-    ],
-)
-def test_first_break(accuracy: list[float], t_b: float) -> None:
-    assert metrics.first_break([0.2, 0.4, 0.6], accuracy) == t_b
+def test_first_break():
+    """One half is not below one half; the first drop counts, also if the accuracy comes back."""
+    rows = frame("""
+        0.2  0.4  0.6  t_b
+        1.0  0.9  0.4  0.6
+        1.0  0.5  0.5  inf
+        1.0  0.4  0.9  0.4
+        0.4  1.0  1.0  0.2
+        1.0  1.0  1.0  inf
+    """)
+    accuracy = rows.drop(columns="t_b")
+    found = metrics.first_break([0.2, 0.4, 0.6], accuracy)
+    assert found.tolist() == rows["t_b"].tolist()
 
 
-def test_where_no_root_lies_between() -> None:
-    never = curve([np.array([0.0, -0.5])])  # one competitor never wins
-    assert np.all(never >= np.float32(np.log(0.5)))
+def test_where_no_root_lies_between():
+    never = curve(np.array([[0.0, -0.5]]))  # one competitor never wins
     assert metrics.crossing(GRID, never) == np.inf
-    second = curve([np.array([0.0, 1.0, -1.0])])  # not the greedy answer: it gains from heat first
+    # Not the greedy answer: it gains from heat first.
+    second = curve(np.array([[0.0, 1.0, -1.0]]))
     assert second[0] < second[20]
     assert np.isnan(metrics.crossing(GRID, second))
 
 
-def test_random_logits_keep_the_promise_of_the_docstring() -> None:
+def test_random_logits_keep_the_promise_of_the_docstring():
     rng = np.random.default_rng(1)
+    goal = np.log(0.5)
     errors = []
-    for _ in range(35):
-        tokens = []
-        for _ in range(rng.integers(1, 6)):
-            z = np.sort(rng.normal(0, rng.uniform(0.3, 4), int(10 ** rng.uniform(0.4, 3.6))))[::-1]
-            z[1:] -= rng.exponential(rng.choice([0.3, 3.0, 15.0]))
-            tokens.append(z)
-        logs = curve(tokens)
+    for spread, lead, size in product((0.3, 1, 4), (0.3, 3, 15), (3, 50, 4000)):
+        logits = rng.normal(0, spread, (rng.integers(1, 6), size))
+        logits[:, 0] = logits.max(axis=1) + rng.exponential(lead)
+        logs = curve(logits)
         assert np.all(np.diff(logs) <= 1e-5)  # falls, but for rounding
-        if np.log(0.5) > log_p(tokens, GRID[-1]) and log_p(tokens, GRID[0]) > np.log(0.5):
-            exact = brentq(lambda t, z=tokens: log_p(z, t) - np.log(0.5), GRID[0], GRID[-1])
-            errors.append(abs(metrics.crossing(GRID, logs) / exact - 1))
+        if logs[0] > goal > logs[-1]:
+            exact = brentq(lambda t, z=logits: log_p(z, t) - goal, GRID[0], GRID[-1])
+            errors.append(metrics.crossing(GRID, logs) / exact - 1)
     assert len(errors) > 20
-    assert max(errors) < 1e-3
+    assert np.abs(errors).max() < 1e-3
 
 
-@pytest.mark.parametrize(
-    ("h", "t_b", "d", "f", "score"),
-    [
-        (0.0, 0.0, 1, 1.0, 2 / 3),
-        (1.0, 0.0, 1, -1.0, 0.0),
-        (0.5, 1.0, 1, 0.75, 1.75 / 2.75),  # 0.5 x 2 - 0.5 / 2
-        (0.5, 1.0, 2, 0.25, 1.25 / 2.25),  # 0.25 x 2 - 0.5 / 2
-        (0.2, 0.6, 1, 1.155, 2.155 / 3.155),  # 0.8 x 1.6 - 0.2 / 1.6
-        (0.0, 2.0, 50, 3.0, 0.8),
-        (1.0, 3.0, 5, -0.25, 0.75 / 1.75),
-    ],
-)
-def test_frs_by_hand(h: float, t_b: float, d: float, f: float, score: float) -> None:
-    assert float(metrics.raw_frs(h, t_b, d)) == pytest.approx(f)
-    assert float(metrics.frs(h, t_b, d)) == pytest.approx(score)
+def test_frs_by_hand():
+    # The third row: 0.5 x 2 - 0.5 / 2 = 0.75, and 1.75 / 2.75.
+    rows = frame("""
+        h    t_b  d   f      score
+        0.0  0.0  1   1      0.6666666667
+        1.0  0.0  1   -1     0
+        0.5  1.0  1   0.75   0.6363636364
+        0.5  1.0  2   0.25   0.5555555556
+        0.2  0.6  1   1.155  0.6830427892
+        0.0  2.0  50  3      0.8
+        1.0  3.0  5   -0.25  0.4285714286
+    """)
+    given = (rows["h"], rows["t_b"], rows["d"])
+    assert metrics.raw_frs(*given) == pytest.approx(rows["f"].to_numpy())
+    assert metrics.frs(*given) == pytest.approx(rows["score"].to_numpy())
 
 
-def test_appendix_b_at_infinity() -> None:
-    assert metrics.raw_frs([0, 0.5, 1], np.inf).tolist() == [np.inf, np.inf, 0]
-    assert metrics.frs([0, 0.5, 1], np.inf, unbroken=None).tolist() == [1, 1, 0.5]
-    assert metrics.frs([0, 0.5, 1], np.inf).tolist() == [1, 1, 1]  # figure 4: whatever the entropy
+def test_appendix_b_at_infinity():
+    entropy = [0, 0.5, 1]
+    assert metrics.raw_frs(entropy, np.inf).tolist() == [np.inf, np.inf, 0]
+    assert metrics.frs(entropy, np.inf, unbroken=None).tolist() == [1, 1, 0.5]
+    assert metrics.frs(entropy, np.inf).tolist() == [1, 1, 1]  # figure 4: whatever the entropy
     # The equation approaches its limit.
-    assert metrics.frs([0.5, 1], 1e9, unbroken=None) == pytest.approx([1, 0.5], abs=1e-8)
+    assert metrics.frs(entropy, 1e9, unbroken=None) == pytest.approx([1, 1, 0.5], abs=1e-8)
 
 
 FACTS = frame("""
@@ -120,18 +122,40 @@ FACTS = frame("""
 FACTS["aliases"] = [[], ["eight"], ["Washington, D.C."], []]
 
 
-def test_mark() -> None:
+def test_greedy_answers_are_marked():
     texts = [" in Nairobi", " Eight", " Washington DC.", ""]
     tops = [[UNIFORM, CERTAIN], [CERTAIN], [CERTAIN] * 2, []]
     marked = metrics.mark_greedy(FACTS.assign(text=texts, top_logprobs=tops))
-    assert marked["exact_match"].tolist() == [False, True, True, False]
-    assert marked["contains"].tolist() == [True, True, True, False]
-    np.testing.assert_allclose(marked["entropy"], [0.5, 0, 0, np.nan], atol=1e-12)
+    assert_rows(
+        marked,
+        """
+        exact_match  contains  entropy
+        False        True      0.5
+        True         True      0
+        True         True      0
+        False        False     NaN
+        """,
+    )
     nothing = metrics.mark_greedy(FACTS[:0].assign(text="", top_logprobs=""))
-    assert nothing[["exact_match", "contains"]].dtypes.tolist() == [bool, bool]
+    assert nothing[["exact_match", "contains"]].dtypes.eq(bool).all()
 
 
-def test_select_known_draws_by_hash() -> None:
+def test_samples_are_marked():
+    samples = FACTS.iloc[[1, 1, 0]].assign(text=[" 18 legs", " 8", ""])
+    samples["logprobs"] = [np.log([0.2, 0.4]), [0.0], []]
+    samples["tempered_logprobs"] = [np.log([0.1, 0.9]), [0.0], []]
+    assert_rows(
+        metrics.mark_samples(samples),
+        """
+        correct  certainty
+        False    0.5
+        True     1
+        False    NaN
+        """,
+    )
+
+
+def test_known_facts_are_drawn_by_hash():
     # By SHA-256, v (4c94...) comes before w (50e7...), x (2d71...) before y (a1fc...).
     marked = frame("""
         model  fact_id  domain  exact_match
@@ -151,7 +175,7 @@ def test_select_known_draws_by_hash() -> None:
         assert sorted(backward["fact_id"]) == sorted(known)
 
 
-def test_who_knows_each_fact() -> None:
+def test_who_knows_each_fact():
     table = frame("""
         fact_id  large  mid  small  known_by
         all      1      1    1      the largest and smaller ones
@@ -162,48 +186,44 @@ def test_who_knows_each_fact() -> None:
     """)
     marked = table.assign(relation="r").drop(columns="known_by")
     marked = marked.melt(["fact_id", "relation"], var_name="model", value_name="exact_match")
-    marked = marked.astype({"exact_match": bool})[::-1]
-    found = metrics.known_by(marked, "large").sort_values("fact_id")
+    found = metrics.known_by(marked[::-1], "large").sort_values("fact_id")
     assert found["known_by"].tolist() == table["known_by"].tolist()
-    other = metrics.known_by(marked, "small").set_index("fact_id")
-    assert other.loc["new", "known_by"] == "only smaller ones"
 
 
-def test_mark_samples() -> None:
-    samples = FACTS.iloc[[1, 1, 0]].assign(text=[" 18 legs", " 8", ""])
-    samples["logprobs"] = [[math.log(0.2), math.log(0.4)], [0.0], []]
-    samples["tempered_logprobs"] = [[math.log(0.1), math.log(0.9)], [0.0], []]
-    marked = metrics.mark_samples(samples)
-    assert marked["correct"].tolist() == [False, True, False]
-    np.testing.assert_allclose(marked["certainty"], [0.5, 1, np.nan])
-
-
-def test_sampled_accuracy_and_its_break() -> None:
-    rows = frame("""
+def test_sampled_accuracy_and_its_break():
+    marked = frame("""
         fact_id  temperature  correct
-        u        0.4          1000
-        u        0.2          1111
-        v        0.2          10
-        v        0.4          10
+        u        0.4          1
+        u        0.4          0
+        u        0.4          0
+        u        0.2          1
+        v        0.2          1
+        v        0.2          0
+        v        0.4          1
+        v        0.4          0
     """)
-    rows["correct"] = rows["correct"].astype(str).map(list)
-    marked = rows.explode("correct").assign(model="toy").astype({"correct": int})
-    accuracy = metrics.sampled_accuracy(marked)
+    accuracy = metrics.sampled_accuracy(marked.assign(model="toy"))
     assert_rows(
         accuracy,
         """
-        fact_id  temperature  accuracy  n
-        u        0.4          0.25      4
-        u        0.2          1         4
-        v        0.2          0.5       2
-        v        0.4          0.5       2
+        fact_id  temperature  accuracy      n
+        u        0.4          0.3333333333  3
+        u        0.2          1             1
+        v        0.2          0.5           2
+        v        0.4          0.5           2
         """,
     )
-    t_b = metrics.sampled_breaking(accuracy).set_index("fact_id")["t_b"]
-    assert t_b.to_dict() == {"u": 0.4, "v": np.inf}
+    assert_rows(
+        metrics.sampled_breaking(accuracy),
+        """
+        fact_id  t_b
+        u        0.4
+        v        inf
+        """,
+    )
 
 
-def test_certainty_bins() -> None:
+def test_certainty_bins():
     marked = frame("""
         temperature  certainty  correct
         0.2          0.0        False
@@ -228,7 +248,7 @@ def test_certainty_bins() -> None:
     )
 
 
-def test_frs_table() -> None:
+def test_frs_of_every_fact_and_d():
     known = frame("""
         model  fact_id  entropy  domain  answer_type  relation
         toy    u        0.5      g       Location     capital
@@ -240,26 +260,28 @@ def test_frs_table() -> None:
         toy    v        inf
         toy    u        1.0
     """)
-    scored = metrics.frs_table(known, t_b)
-    assert len(scored) == 2 * 5  # w has no breaking temperature
-    cells = scored.set_index(["fact_id", "d"])["frs"]
-    for d in (1, 2, 5):
-        f = 0.5**d * 2 - 0.25
-        assert cells["u", d] == pytest.approx((f + 1) / (f + 2))
-    assert cells["v"].tolist() == [1] * 5
-    assert metrics.frs_table(known, t_b, ds=[1])["d"].tolist() == [1, 1]
-    exact = metrics.frs_table(known, t_b, unbroken=None).set_index(["fact_id", "d"])["frs"]
-    assert exact["v"].tolist() == [0.5] * 5
+    # w has no breaking temperature. u by hand, above: 1.75 / 2.75 and 1.25 / 2.25.
+    published = """
+        fact_id  d  frs
+        u        1  0.6363636364
+        v        1  1
+        u        2  0.5555555556
+        v        2  1
+    """
+    assert_rows(metrics.frs_table(known, t_b, ds=[1, 2]), published)
+    assert len(metrics.frs_table(known, t_b)) == 2 * 5
+    exact = metrics.frs_table(known, t_b, ds=[5], unbroken=None)
+    assert exact["frs"].tolist()[1] == 0.5
 
 
-def scored(scores: str, types: str) -> pd.DataFrame:
-    table = pd.DataFrame({"frs": [float(x) for x in scores.split()], "answer_type": [*types]})
+def scored(scores, types):
+    table = pd.DataFrame({"frs": scores, "answer_type": [*types]})
     return table.assign(model="toy", fact_id=[f"fact/{i}" for i in table.index])
 
 
-def test_type_shares_of_the_extremes() -> None:
+def test_type_shares_of_the_extremes():
     # N: facts 4 and 5 among the best, 0 among the worst; L: fact 1 among the worst.
-    table = metrics.type_shares(scored("0.1 0.2 0.5 0.6 0.8 0.9", "NLLHNN"), 2)
+    table = metrics.type_shares(scored([0.1, 0.2, 0.5, 0.6, 0.8, 0.9], "NLLHNN"), 2)
     assert_rows(
         table.sort_values("fact_id"),
         """
@@ -271,16 +293,16 @@ def test_type_shares_of_the_extremes() -> None:
         """,
     )
     # No more than a third of the facts each, 2 of 8, so that the middle stays out.
-    eight = metrics.type_shares(scored("0.8 0.7 0.6 0.5 0.4 0.3 0.2 0.1", "N" * 8), 1000)
+    eight = metrics.type_shares(scored(np.arange(8, 0, -1), "N" * 8), 1000)
     assert eight["fact_id"].tolist() == ["fact/7", "fact/6", "fact/1", "fact/0"]
     # Facts without a score are left out.
-    table = metrics.type_shares(scored("0.3 nan 0.1 0.2", "NHLH"), 1000)
+    table = metrics.type_shares(scored([0.3, math.nan, 0.1, 0.2], "NHLH"), 1000)
     assert table["fact_id"].tolist() == ["fact/2", "fact/0"]
 
 
-def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
+def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties():
     # All equal: types must come out near one half, not N all among the worst.
-    equal = scored("1 " * 600, "N" * 300 + "L" * 300)
+    equal = scored([1.0] * 600, "N" * 300 + "L" * 300)
     table = metrics.type_shares(equal, 200)
     shares = table.groupby("answer_type")["robust"].mean()
     assert shares.between(0.4, 0.6).all()
@@ -291,46 +313,51 @@ def test_type_shares_do_not_favour_the_end_of_the_alphabet_in_ties() -> None:
 # -- t_b from samples -----------------------------------------------------------------------------
 
 
-def logistic(t_b: float, slope: float) -> np.ndarray:
+def logistic(t_b, slope):
     return 1 / (1 + (np.array(PAPER) / t_b) ** slope)
 
 
-@pytest.mark.parametrize(("t_b", "slope"), [(0.45, 6), (1.1, 3), (1.7, 12)])
-def test_a_fit_finds_the_t_b_of_a_logistic_curve(t_b: float, slope: float) -> None:
+def test_a_fit_finds_the_t_b_of_logistic_curves():
+    t_b = [0.45, 0.8, 1.1, 1.7]
+    curves = map(logistic, t_b, [6, 5, 3, 12])
     n = 2000
-    right = np.round(n * logistic(t_b, slope))
+    right = [np.round(n * p) for p in curves]
     assert metrics.fitted_break(PAPER, right, n) == pytest.approx(t_b, rel=0.02)
-    both = metrics.fitted_break(PAPER, [right, np.round(n * logistic(0.8, 5))], n)
-    assert both == pytest.approx([t_b, 0.8], rel=0.02)
 
 
-def test_what_another_draw_of_samples_would_change() -> None:
+def test_what_another_draw_of_samples_would_change():
     p = logistic(1.0, 6)
-    rows = [("m", "a", t, math.log(x)) for t, x in zip(PAPER, p, strict=True)]
-    rows += [("m", "a", 0.7, math.log(0.4))]  # not on the paper's grid
-    curves = pd.DataFrame(rows, columns=["model", "fact_id", "temperature", "logprob"])
-    found = metrics.sampling_spread(curves, PAPER, 10, draws=1000)
-    found = found.set_index("estimator")
+    curves = pd.DataFrame({"temperature": PAPER, "logprob": np.log(p)})
+    curves.loc[10] = [0.7, math.log(0.4)]  # not on the paper's grid
+    curves = curves.assign(model="m", fact_id="a")
+    never = curves.assign(model="a", logprob=-0.01)
+    spread = metrics.sampling_spread(pd.concat([never, curves]), PAPER, 10, draws=1000)
+    beyond, _, scan, fit = spread.to_dict("records")
+    assert beyond["mean"] == pytest.approx(2.2)  # one step beyond
     # The scan's by hand: it stops at the i-th temperature with q_i (1 - q_1) ... (1 - q_{i-1}).
     q = binom.cdf(4, 10, p)
     stops = q * np.cumprod([1, *(1 - q[:-1])])
-    t = np.array([*PAPER, 2.2])
     stops = np.append(stops, 1 - stops.sum())
+    t = np.array([*PAPER, 2.2])
     mean = stops @ t
-    assert found.loc["scan", "mean"] == pytest.approx(mean, abs=0.02)
-    assert found.loc["scan", "sd"] == pytest.approx(math.sqrt(stops @ t**2 - mean**2), rel=0.1)
-    assert found.loc["fit", "sd"] < 0.6 * found.loc["scan", "sd"]
-    assert found.loc["fit", "mean"] == pytest.approx(1.0, abs=0.03)
-    two = pd.concat([curves.assign(model="a", logprob=-0.1), curves])
-    beside = metrics.sampling_spread(two, PAPER, 10, draws=1000).query("model == 'm'")
-    assert beside["mean"].tolist() == found["mean"].tolist()  # whatever other model there is
-    many = metrics.sampling_spread(curves, PAPER, 90, draws=300).set_index("estimator")
-    assert many.loc["fit", "sd"] == pytest.approx(found.loc["fit", "sd"] / 3, rel=0.25)
+    sd = math.sqrt(stops @ t**2 - mean**2)
+    assert scan["mean"] == pytest.approx(mean, abs=0.02)
+    assert scan["sd"] == pytest.approx(sd, rel=0.1)
+    assert fit["sd"] < 0.6 * scan["sd"]
+    assert fit["mean"] == pytest.approx(1.0, abs=0.03)
+    # Whatever other model there is.
+    alone = metrics.sampling_spread(curves, PAPER, 10, draws=1000)
+    assert alone["mean"].tolist() == [scan["mean"], fit["mean"]]
 
 
-def test_per_token_is_the_root_of_the_probability() -> None:
-    curves = pd.DataFrame({"model": "m", "fact_id": list("aab"), "temperature": [1.0, 2.0, 1.0]})
-    curves["logprob"] = np.log([0.125, 0.001, 0.25])
+def test_per_token_is_the_root_of_the_probability():
+    curves = frame("""
+        model  fact_id  temperature  p      root
+        m      a        1.0          0.125  0.5
+        m      a        2.0          0.001  0.1
+        m      b        1.0          0.25   0.5
+    """)
+    curves["logprob"] = np.log(curves["p"])
     index = pd.MultiIndex.from_tuples([("m", "b"), ("m", "a")], names=metrics.KEY)
     found = metrics.per_token(curves, pd.Series([2, 3], index))
-    assert np.exp(found["logprob"]).tolist() == pytest.approx([0.5, 0.1, 0.5])
+    assert np.exp(found["logprob"]).tolist() == pytest.approx(curves["root"].tolist())

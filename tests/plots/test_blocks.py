@@ -1,186 +1,174 @@
 """The blocks of figures: which rows of a table they draw, where, and what they call them."""
 
-import numpy as np
 import pandas as pd
 import pytest
+from frames import frame
+from numpy.testing import assert_allclose
 
 from factrobust.plots import blocks, style
 from factrobust.tables import TooFewError
 
 LOOKS = style.looks(["a", "b"])
+LABELS = ("x", "y")
 
 
-@pytest.fixture
-def points():
-    """A function for the points that are drawn in a colour: [point, (x, y)], in drawing order."""
-
-    def drawn(axis, colour):
-        lines = [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
-        found = [line.get_xydata() for line in lines if line.get_color() == colour]
-        return np.vstack([np.empty((0, 2)), *found])
-
-    return drawn
+def table(text):
+    """Means of 0.5 of 12 facts, unless the text says otherwise."""
+    rows = frame(text)
+    usual = {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 12}
+    return rows.assign(**{name: usual[name] for name in usual if name not in rows})
 
 
-@pytest.fixture
-def rows():
-    return lambda axis: [text.get_text() for text in axis.get_yticklabels()]
+def texts(artists):
+    return [artist.get_text() for artist in artists]
 
 
-@pytest.fixture
-def entries():
-    return lambda fig: [text.get_text() for text in fig.legends[0].get_texts()]
-
-
-def table(**columns):
-    return pd.DataFrame(
-        {
-            "mean": 0.5,
-            "low": 0.4,
-            "high": 0.6,
-            "n": 12,
-        }
-        | columns
-    )
-
-
-def panels(rows, by, **options):
-    return blocks.panels(rows, by, height=2, labels=("x", "y"), **options)
+def heights(axis, colour):
+    """Where the points of a colour stand, in y."""
+    lines = [line for line in axis.lines if line.get_marker() not in ("None", "", None)]
+    return [y for line in lines if line.get_color() == colour for y in line.get_ydata()]
 
 
 def test_what_a_table_lacks_or_has_twice_is_named():
-    twice = table(
-        model=["a", "b", "b"],
-        precision="day",
-        prompt_format=["chat", "chat", "prefix"],
-    )
+    twice = table("""
+        model  precision  prompt_format
+        a      day        chat
+        b      day        chat
+        b      day        prefix
+    """)
     blocks.check(twice, "model", "precision", "prompt_format")
     with pytest.raises(ValueError, match="several rows for model b, precision day: keep one"):
         blocks.check(twice, "model", "precision")
     with pytest.raises(TooFewError, match="No case is left"):
-        blocks.check(table(model=[]), "model")
+        blocks.check(twice[:0], "model")
 
 
 def test_panels_stand_in_order_and_count_their_facts():
-    facts = table(
-        model="m",
-        precision=["global", "day", "year"],
-        n=[1, 2, 3],
-    )
-    fig, parts = panels(facts, "precision", what="facts")
-    assert [axis.get_title() for axis in fig.axes] == [
-        "year\nn = 3 facts",
-        "day\nn = 2 facts",
-        "global\nn = 1 facts",
-    ]
-    assert [list(own["n"]) for _, own in parts] == [[3], [2], [1]]
+    facts = table("""
+        model  precision  n
+        m      global     1
+        m      day        2
+        m      year       3
+    """)
+    fig, parts = blocks.panels(facts, "precision", labels=LABELS, what="facts")
+    titles = [axis.get_title() for axis in fig.axes]
+    assert titles == ["year\nn = 3 facts", "day\nn = 2 facts", "global\nn = 1 facts"]
+    assert [[*part["n"]] for _, part in parts] == [[3], [2], [1]]
     assert [axis.get_ylabel() for axis in fig.axes] == ["y", "", ""]
     assert fig.get_figwidth() == style.DOUBLE
-    assert panels(facts[:1], "precision")[0].get_figwidth() == style.SINGLE
+    alone, _ = blocks.panels(facts[:1], "precision", labels=LABELS)
+    assert alone.get_figwidth() == style.SINGLE
 
 
-def test_curves_have_a_line_a_model_and_their_legend(entries):
-    rows = table(
-        model=["a", "a", "b", "b"],
-        side=["l", "r"] * 2,
-        t=1,
-        mean=[0.1, 0.2, 0.3, 0.4],
-    )
-    more = [blocks.key("more")]
-    fig, parts = blocks.curves(
-        rows,
-        "t",
-        panel="side",
-        labels=("x", "y"),
-        extra=more,
-        at=0.5,
-    )
-    assert entries(fig) == ["a", "b", "more"]
-    for (axis, _), means in zip(parts, ([0.1, 0.3], [0.2, 0.4]), strict=True):
+def test_curves_have_a_line_a_model_and_their_legend():
+    rows = table("""
+        model  side  t  mean
+        a      l     1  0.1
+        a      r     1  0.2
+        b      l     1  0.3
+        b      r     1  0.4
+    """)
+    extra = [blocks.key("more")]
+    fig, parts = blocks.curves(rows, "t", panel="side", labels=LABELS, extra=extra, at=0.5)
+    assert texts(fig.legends[0].get_texts()) == ["a", "b", "more"]
+    means = []
+    for axis, _ in parts:
         *lines, dashed = axis.lines
-        assert [line.get_ydata()[0] for line in lines] == means
-        assert [line.get_color() for line in lines] == [k.colour for k in LOOKS.values()]
-        assert (*dashed.get_ydata(), dashed.get_linestyle()) == (0.5, 0.5, "--")
+        means.append([line.get_ydata()[0] for line in lines])
+        assert [line.get_color() for line in lines] == [look.colour for look in LOOKS.values()]
+        assert dashed.get_ydata() == [0.5, 0.5]
+    assert means == [[0.1, 0.3], [0.2, 0.4]]
     with pytest.raises(ValueError, match="several rows for model a, side l, t 1"):
-        blocks.curves(pd.concat([rows, rows]), "t", panel="side", labels=("", ""))
+        blocks.curves(pd.concat([rows, rows]), "t", panel="side", labels=LABELS)
 
 
 def test_a_line_is_sorted_and_banded():
-    rows = table(
-        model="m",
-        x=[2, 1],
-        mean=[0.7, 0.2],
-    )
-    _, ((axis, _),) = blocks.curves(rows, "x", labels=("", ""))
-    (drawn,), look = axis.lines, style.looks(["m"])["m"]
+    rows = table("""
+        model  x  mean
+        m      2  0.7
+        m      1  0.2
+    """)
+    _, [(axis, _)] = blocks.curves(rows, "x", labels=LABELS)
+    [drawn] = axis.lines
     assert drawn.get_xydata().tolist() == [[1, 0.2], [2, 0.7]]
-    assert drawn.get_color() == look.colour
-    assert drawn.get_marker() == look.marker
-    box = axis.collections[0].get_paths()[0].get_extents()
-    assert box.x0 == 1
-    assert box.y0 == 0.4
-    assert box.x1 == 2
-    assert box.y1 == 0.6
+    assert drawn.get_marker() == style.looks(["m"])["m"].marker
+    [band] = axis.collections[0].get_paths()
+    assert band.get_extents().get_points().tolist() == [[1, 0.4], [2, 0.6]]
 
 
-def test_a_forest_names_its_rows_from_the_top(rows, points):
-    many = table(
-        model=["a", "a", "b"],
-        what=["x_y", "z", "z"],
-        side=["l", "r", "r"],
-    )
-    fig, parts = blocks.forest(many, "what", xlabel="share", panel="side")
-    assert rows(fig.axes[0]) == ["x y", "z"]
-    assert fig.axes[0].get_ylim() == (1.5, -0.5)
-    heights = [points(parts[1][0], look.colour)[:, 1].tolist() for look in LOOKS.values()]
-    assert heights == [pytest.approx([0.825]), pytest.approx([1.175])]
-    two = table(model=["b", "a"])
+def test_a_forest_names_its_rows_from_the_top():
+    many = table("""
+        model  what  side
+        a      x_y   l
+        a      z     r
+        b      z     r
+    """)
+    fig, [_, (right, _)] = blocks.forest(many, "what", xlabel="share", panel="side")
+    first = fig.axes[0]
+    assert texts(first.get_yticklabels()) == ["x y", "z"]
+    assert first.get_ylim() == (1.5, -0.5)
+    assert_allclose([heights(right, look.colour) for look in LOOKS.values()], [[0.825], [1.175]])
+    # A row of its own each, in its middle.
     named = {"a": "A", "b": "B"}
-    fig, ((axis, _),) = blocks.forest(two, "model", named, xlabel="x")
-    assert rows(fig.axes[0]) == ["A", "B"]
-    heights = [points(axis, look.colour)[:, 1].tolist() for look in LOOKS.values()]
-    assert heights == [[0], [1]]  # a row of its own each, in its middle
-    looks = {"r": style.Look("red", "o"), "l": style.Look("blue", "s")}  # the legend's order
-    fig, ((axis, _),) = blocks.forest(many, "model", xlabel="x", by="side", looks=looks)
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["r", "l"]
-    assert points(axis, "red")[:, 1].tolist() == pytest.approx([-0.175, 0.825])  # above, of a and b
+    _, [(axis, _)] = blocks.forest(many[1:], "model", named, xlabel="x")
+    assert texts(axis.get_yticklabels()) == ["A", "B"]
+    assert [heights(axis, look.colour) for look in LOOKS.values()] == [[0], [1]]
+    # In the order of the looks that are given: red above, of a and b.
+    looks = {"r": style.Look("red", "o"), "l": style.Look("blue", "s")}
+    fig, [(axis, _)] = blocks.forest(many, "model", xlabel="x", by="side", looks=looks)
+    assert texts(fig.legends[0].get_texts()) == ["r", "l"]
+    assert_allclose(heights(axis, "red"), [-0.175, 0.825])
 
 
 def test_rows_stand_by_their_mean_over_models():
-    rows = table(
-        model=list("aabb"),
-        relation=["x", "z"] * 2,
-        mean=[0.1, 0.5, 0.8, 0.3],
-    )
+    rows = table("""
+        model  relation  mean  n
+        a      x         0.1   12
+        a      z         0.5   15
+        b      x         0.8   12
+        b      z         0.3   14
+    """)
     assert blocks.by_mean(rows, "relation") == ["x", "z"]  # 0.45 and 0.4
-    rows = rows.assign(n=[12, 15, 12, 14])
     assert blocks.with_n(rows, "relation", ["x", "z"]) == ["x (n = 12)", "z (n = 15 / 14)"]
 
 
 def test_shares_are_stacked_in_order_and_written_where_there_is_room():
-    rows = pd.DataFrame({"row": [0, 0, 0, 1], "part": list("abca"), "share": [0.5, 0.1, 0.4, 1]})
+    rows = frame("""
+        row  part  share
+        0    a     0.5
+        0    b     0.1
+        0    c     0.4
+        1    a     1
+    """)
     fills = {"c": style.BLUE, "a": "red", "b": "green"}
-    form = {"labels": ("", "")}
-    _, ((axis, _),) = blocks.stacks(rows, "row", [0, 1], ["0", "1"], "part", fills, **form)
+    _, [(axis, _)] = blocks.stacks(rows, "row", [0, 1], ["0", "1"], "part", fills, labels=LABELS)
     first = [patch for patch in axis.patches if patch.get_y() < 0.5]
-    assert [patch.get_x() for patch in first] == pytest.approx([0, 0.4, 0.9])
-    assert [patch.get_width() for patch in first] == pytest.approx([0.4, 0.5, 0.1])
-    assert [text.get_text() for text in axis.texts] == ["40%", "", "50%", "100%", "", ""]
+    assert_allclose([patch.get_x() for patch in first], [0, 0.4, 0.9])
+    assert_allclose([patch.get_width() for patch in first], [0.4, 0.5, 0.1])
+    assert texts(axis.texts) == ["40%", "", "50%", "100%", "", ""]
 
 
 def test_a_scatter_counts_what_it_cannot_draw():
-    rows = pd.DataFrame({"x": [1, 2, None], "y": [0.1, 0.2, 0.3], "fact_id": [*"abc"]})
-    rows["model"] = "m"
-    fig, ((axis, drawn),) = blocks.scatter(rows, "x", "y", height=2, labels=("x", "y"))
-    found = fig.axes[0].collections[0].get_offsets()
-    assert found.tolist() == [[1, 0.1], [2, 0.2]]
+    rows = frame("""
+        model  fact_id  x    y
+        m      a        1    0.1
+        m      b        2    0.2
+        m      c        NaN  0.3
+    """)
+    _, [(axis, drawn)] = blocks.scatter(rows, "x", "y", labels=LABELS)
+    assert axis.collections[0].get_offsets().tolist() == [[1, 0.1], [2, 0.2]]
     assert axis.get_title() == "m\nn = 2, 1 undefined"
     assert len(drawn) == 2
 
 
 def test_a_model_has_its_n_in_the_legend():
-    own, other = blocks.keys(LOOKS, table(model=["a", "b", "b"], n=[3, 4, 5]), ls="")
-    assert own.get_label() == "a (n = 3)"
-    assert other.get_label() == "b (n = 4–5)"
-    assert own.get_color() == LOOKS["a"].colour
-    assert own.get_linestyle() == "None"
+    rows = table("""
+        model  n
+        a      3
+        b      4
+        b      5
+    """)
+    entries = blocks.keys(LOOKS, rows, ls="")
+    assert [entry.get_label() for entry in entries] == ["a (n = 3)", "b (n = 4–5)"]
+    assert entries[0].get_color() == LOOKS["a"].colour
+    assert entries[0].get_linestyle() == "None"

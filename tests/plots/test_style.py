@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pandas as pd
+from frames import frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,16 +57,23 @@ def test_names_as_figures_show_them():
     assert style.printable("US$\n") == "US\\$↵"
 
 
+COUNTS = """
+    models   what   text
+    a b      -      40 / 38
+    a b      facts  n = 40 / 38 facts
+    a c      facts  n = 40 facts each
+    b        facts  n = 38 facts
+    a d      facts  n = 40 / – facts
+    a b c    facts  n = 40 / 38 / 40 facts
+    a b c e  facts  n = 38–41 facts
+"""
+
+
 def test_numbers_of_facts_are_told_per_model_where_they_differ():
-    table = pd.DataFrame({"model": ["a", "a", "b"], "n": [40, 40, 38]})
-    assert style.counts(table, ["a", "b"]) == "40 / 38"
-    assert style.counts(table, ["a", "b"], "facts") == "n = 40 / 38 facts"
-    assert style.counts(table.assign(n=40), ["a", "b"], "facts") == "n = 40 facts each"
-    assert style.counts(table, ["b"], "facts") == "n = 38 facts"
-    assert style.counts(table, ["a", "c"], "facts") == "n = 40 / – facts"
+    table = pd.DataFrame({"model": [*"aabce"], "n": [40, 40, 38, 40, 41]})
+    for models, what, text in frame(COUNTS).replace("-", "").itertuples(index=False):
+        assert style.counts(table, models.split(), what) == text
     assert style.count([40, 12, 38]) == "12–40"
-    four = pd.DataFrame({"model": list("abcd"), "n": [60, 58, 59, 60]})
-    assert style.counts(four, list("abcd"), "facts") == "n = 58–60 facts"
 
 
 def test_lines_that_are_no_models_have_no_colour_of_an_embedded_model():

@@ -1,17 +1,13 @@
 """Questions whose correctness follows a known logistic regression."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
 
-Simulate = Callable[..., pd.DataFrame]
-
 
 @pytest.fixture(scope="session")
-def simulate() -> Simulate:
+def simulate():
     """simulate(n, seed, model): n questions of the relations a, b and c in turn, with standard
     normal predictors.
 
@@ -19,7 +15,7 @@ def simulate() -> Simulate:
     scons + 0.6 cert.
     """
 
-    def simulate(n: int, seed: int = 0, model: str = "m") -> pd.DataFrame:
+    def simulate(n, seed=0, model="m"):
         rng = np.random.default_rng(seed)
         i = np.arange(n) % 3
         popularity, scons, cert = rng.normal(size=(3, n))

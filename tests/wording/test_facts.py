@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows
+from numpy.testing import assert_allclose
 
 from factrobust.datasets.facts import load_facts, load_relations
 from factrobust.datasets.published import load_published
@@ -24,7 +26,7 @@ def write(tmp_path):
 def paraphrased(write):
     """The questions of the facts in the lines of a CSV."""
     header = "subject,relation,object,aliases,popularity\n"
-    return lambda *lines: wordings.paraphrased(load_facts(write(header + "\n".join(lines)))).table
+    return lambda lines: wordings.paraphrased(load_facts(write(header + lines))).table
 
 
 @pytest.fixture(scope="module")
@@ -38,49 +40,43 @@ def test_embedded_templates_are_as_many_as_the_papers_and_sentences_of_their_own
     assert templates.groupby("relation").size().to_dict() == printed.to_dict()
     texts = templates["paraphrase"]
     assert texts.str.fullmatch(r"[A-Z{].*\S[?.]").all()
-    own = templates["relation"].map(load_relations()["question"])
-    words = pd.concat([texts, own.drop_duplicates()]).str.casefold()
-    words = words.str.replace(r"\W+", " ", regex=True).str.strip()
-    assert not words.duplicated().any()
+    plain = load_relations().loc[printed.index, "question"]
+    words = pd.concat([texts, plain]).str.casefold().str.findall(r"\w+").str.join(" ")
+    assert words.is_unique
 
 
 def test_embedded_facts_are_all_asked_in_all_wordings(embedded):
     facts = load_facts(relations=wordings.load_paraphrases()["relation"])
-    own = embedded[embedded["variant"] == 0]
-    assert own["group_id"].tolist() == facts["fact_id"].tolist()
-    assert own["answers"].str[0].tolist() == facts["object"].tolist()
+    originals = embedded[embedded["variant"] == 0]
+    assert originals["group_id"].tolist() == facts["fact_id"].tolist()
+    assert originals["answers"].str[0].tolist() == facts["object"].tolist()
     assert embedded["question_id"].is_unique
     assert not embedded["question"].str.contains(r"[{}]|\.\.$|\?\?$| $").any()
     assert embedded["log_popularity"].isna().all()  # page views or none
-    # Table 1 of the notebooks.
-    table = wordings.describe(embedded)
-    assert table.loc["all", ["questions", "total"]].tolist() == [
-        879,
-        6413,
-    ]
-    assert table.loc["director"].tolist() == [
-        55,
-        10,
-        605,
-    ]
-    assert pd.isna(table.loc["all", "alternatives"])  # relations differ in it
+    # Table 1 of the notebooks; the relations differ in their alternatives.
+    table = wordings.describe(embedded).astype(float)
+    assert_rows(
+        table.loc[["director", "all"]],
+        """
+        questions  alternatives  total
+        55         10            605
+        879        NaN           6413
+        """,
+    )
 
 
 def test_facts_by_hand(paraphrased):
     table = paraphrased("the Netherlands,capital_of,X,Y|Z,2.5")
-    assert table["question"].tolist() == [
-        "The Netherlands is the capital of which country?",
-        "The capital of which country is the Netherlands?",
-        "Can you name the country whose capital city is the Netherlands?",
-        "Which country has its capital in the Netherlands?",
-    ]
-    assert table["question_id"].tolist() == [f"capital_of/netherlands#{k}" for k in range(4)]
-    assert table["variant"].tolist() == [
-        0,
-        1,
-        2,
-        3,
-    ]
+    assert_rows(
+        table,
+        """
+        question_id               variant  question
+        capital_of/netherlands#0  0        The Netherlands is the capital of which country?
+        capital_of/netherlands#1  1        The capital of which country is the Netherlands?
+        capital_of/netherlands#2  2        Can you name the country whose capital city is the Netherlands?
+        capital_of/netherlands#3  3        Which country has its capital in the Netherlands?
+        """,
+    )
     assert table["prefix"].eq("The Netherlands is the capital of").all()
     assert table["answers"].tolist() == [["X", "Y", "Z"]] * 4
     assert table["popularity"].isna().all()  # how often words stand in texts is none
@@ -88,7 +84,7 @@ def test_facts_by_hand(paraphrased):
     assert "Name the father of Martin Luther King Jr." in table["question"].tolist()
     wrong = r"^2 of 2 groups have one question only, 'currency/kenya'"
     with pytest.raises(FactsError, match=wrong):
-        paraphrased("Kenya,currency,shilling,,", "Kenya,continent,Africa,,")
+        paraphrased("Kenya,currency,shilling,,\nKenya,continent,Africa,,")
 
 
 MINE = """group_id,question,answers,relation,popularity
@@ -103,26 +99,31 @@ sea,Which is the largest ocean?,Pacific|the Pacific|Pacific,place,
 def test_own_questions(write):
     table, counts, *_ = wordings.load_questions(write(MINE))
     assert counts == {"repeated_questions": 1, "no_popularity": 1}
-    assert table["question_id"].tolist() == [
-        "moon#0",
-        "moon#1",
-        "sea#0",
-        "sea#1",
-    ]
-    assert table["answers"].str.join("|").unique().tolist() == [
-        "Neil Armstrong|Armstrong",
-        "Pacific|the Pacific",
-    ]
-    logs = [np.log(1000)] * 2 + [np.nan] * 2
-    assert table["log_popularity"].tolist() == pytest.approx(logs, nan_ok=True)
-    # Names and prefixes of your own are kept; without relations all are of one.
+    assert_rows(
+        table.assign(answers=table["answers"].str.join("|")),
+        """
+        question_id  answers                   popularity
+        moon#0       Neil Armstrong|Armstrong  1000
+        moon#1       Neil Armstrong|Armstrong  1000
+        sea#0        Pacific|the Pacific       NaN
+        sea#1        Pacific|the Pacific       NaN
+        """,
+    )
+    assert_allclose(table["log_popularity"], [np.log(1000)] * 2 + [np.nan] * 2)
+
+
+def test_own_names_and_prefixes_are_kept(write):
+    """Without relations all are of one."""
     text = "question_id,group_id,question,answers,prefix\nx,a,One?,1,One is\ny,a,Uno?,1,Uno is\n"
     table, *_ = wordings.load_named_questions(str(write(text)))
-    columns = ["question_id", "prefix", "relation"]
-    assert table[columns].values.tolist() == [
-        ["x", "One is", "own"],
-        ["y", "Uno is", "own"],
-    ]
+    assert_rows(
+        table,
+        """
+        question_id  prefix  relation
+        x            One is  own
+        y            Uno is  own
+        """,
+    )
     with pytest.raises(ValueError, match="'pop_qa'; known are"):
         wordings.load_named_questions("pop_qa")
 
@@ -139,19 +140,20 @@ def test_own_questions(write):
     ],
 )
 def test_a_bad_table_gives_one_sentence(write, old, new, what):
+    path = write(MINE.replace(old, new, 1))
     with pytest.raises(FactsError, match=what):
-        wordings.load_questions(write(MINE.replace(old, new, 1)))
+        wordings.load_questions(path)
 
 
 def test_a_sample_has_whole_groups_of_every_relation(embedded):
     kept = wordings.sample(embedded, 32)
     assert kept.groupby("relation")["group_id"].nunique().eq(2).all()
-    whole = embedded.groupby("group_id").size()
-    sizes = kept.groupby("group_id").size()
-    assert sizes.equals(whole[sizes.index])
-    assert set(wordings.sample(embedded, 32, seed=1)["group_id"]) != set(sizes.index)
+    groups = set(kept["group_id"])
+    whole = embedded["group_id"].isin(groups)
+    assert kept.equals(embedded[whole].reset_index(drop=True))
+    assert set(wordings.sample(embedded, 32, seed=1)["group_id"]) != groups
     # A smaller sample is a part of a larger one: notebooks ask some in further ways.
-    assert set(wordings.sample(kept, 16)["group_id"]) == set(wordings.sample(embedded, 16).group_id)
+    assert wordings.sample(kept, 16).equals(wordings.sample(embedded, 16))
     with pytest.raises(ValueError, match="limit is 0"):
         wordings.sample(embedded, 0)
 
@@ -161,20 +163,17 @@ def test_quality_pairs_of_a_fact_by_hand():
     picked = facts[facts["fact_id"].isin(["father/zeus", "mother/zeus", "father/thor"])]
     table = wordings.paraphrased(picked).table
     pairs = wordings.quality_pairs(table)
-    sizes = {
-        "paraphrase": 4 + 4 + 5,
-        "other relation": 3,
-        "other subject": 2,
-    }
+    sizes = {"paraphrase": 4 + 4 + 5, "other relation": 3, "other subject": 2}
     assert pairs["pair"].value_counts().to_dict() == sizes
-    own = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
-    assert own["original"].eq("Who was the father of Zeus?").all()
+    of_zeus = pairs[pairs["group_id"] == "father/zeus"].set_index("pair")
+    assert of_zeus["original"].eq("Who was the father of Zeus?").all()
     reworded = table["question_id"].str.match("father/zeus#[1-4]")
-    assert own.loc["paraphrase", "question"].tolist() == table.loc[reworded, "question"].tolist()
-    assert own.loc["other subject", "question"] == "Who was the father of Thor?"
+    questions = of_zeus["question"]
+    assert questions["paraphrase"].tolist() == table.loc[reworded, "question"].tolist()
+    assert questions["other subject"] == "Who was the father of Thor?"
     # Persons have parents and occupations among the embedded facts, and no capitals.
     others = {"Who was the mother of Zeus?", "What was the occupation of Zeus?"}
-    assert own.loc["other relation", "question"] in others
+    assert questions["other relation"] in others
 
 
 def test_quality_pairs_never_ask_the_same(embedded):
@@ -191,13 +190,12 @@ def test_quality_pairs_never_ask_the_same(embedded):
 
 def test_the_embedded_questions_of_popqa_are_asked_in_our_wordings():
     table, counts, *_ = wordings.load_named_questions("popqa:data/popqa.csv")
-    own = table[table["variant"] == 0].set_index("group_id")
-    assert len(own) == 1000
-    assert own["relation"].nunique() == 16
-    each = wordings.load_paraphrases().groupby("relation").size()
-    assert len(table) == own["relation"].map(each).sum() + 1000
+    originals = table[table["variant"] == 0].set_index("group_id")
+    assert len(originals) == 1000
+    paraphrases = originals.merge(wordings.load_paraphrases(), on="relation")
+    assert len(table) == 1000 + len(paraphrases)
     assert counts["repeated_questions"] == 0
-    first = own.loc["composer/10207"]  # the first line of the file
+    first = originals.loc["composer/10207"]  # the first line of the file
     assert first["question"] == "Who was the composer of Easy Living?"
     assert first["answers"] == ["Ralph Rainger", "Ralph Reichenthal"]
     assert first["log_popularity"] == pytest.approx(np.log(1381))

@@ -5,13 +5,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from factrobust.wording import prediction
 from factrobust.wording.regression import FULL, design, fit, predict
-
-SETS = {"full": FULL}
 
 
 @pytest.fixture(scope="module")
@@ -19,231 +19,174 @@ def groups(simulate):
     return simulate(200)
 
 
-@pytest.fixture(scope="module")
-def made(groups):
-    rows = prediction.ladder(groups, SETS, repeats=2)
+def of_full(groups, repeats):
+    """Predictions of the paper's own set of predictors."""
+    rows = prediction.ladder(groups, {"full": FULL}, repeats=repeats)
     return rows[rows["predictor"] == "full"].reset_index(drop=True)
 
 
 def test_folds_are_stratified_and_drawn_by_the_seed(groups):
-    fold = pd.Series(
-        prediction.folds(groups, 7),
-        index=groups["group_id"],
-    )
-    assert fold.value_counts().tolist() == [40] * 5
-    cells = [
-        groups["relation"],
-        groups["correct"],
-        fold.to_numpy(),
-    ]
-    counts = groups.groupby(cells).size().unstack().fillna(0)
+    folds = prediction.folds(groups, 7)
+    assert np.bincount(folds).tolist() == [40] * 5
+    counts = groups.groupby(["relation", "correct", folds]).size().unstack()
     assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
     # They depend on questions and seed only.
-    shuffled = groups.sample(frac=1, random_state=0)
-    again = pd.Series(
-        prediction.folds(shuffled, 7),
-        index=shuffled["group_id"],
-    )
-    assert again[fold.index].tolist() == fold.tolist()
-    assert prediction.folds(groups, 8).tolist() != fold.tolist()
+    order = np.random.default_rng(0).permutation(len(groups))
+    again = prediction.folds(groups.iloc[order], 7)
+    assert again.tolist() == folds[order].tolist()
+    assert prediction.folds(groups, 8).tolist() != folds.tolist()
 
 
-def test_each_question_is_predicted_once_a_repeat_by_the_others(groups, made):
-    assert len(made) == 2 * 200
-    assert not made.duplicated(["repeat", "group_id"]).any()
-    one = made[(made["repeat"] == 1) & (made["fold"] == 2)]
-    held = groups["group_id"].isin(one["group_id"])
-    fitted = fit(
-        design(groups[~held]),
-        groups["correct"][~held],
-    )
-    expected = predict(fitted, design(groups[held]))
-    assert one["probability"].tolist() == pytest.approx(expected.tolist())
+def test_each_question_is_predicted_once_a_repeat_by_the_others(groups):
+    """Nothing leaks: the probabilities are those of a fit on a table without the held-out ones."""
+    made = of_full(groups, repeats=2)
     folds = made.pivot(index="group_id", columns="repeat", values="fold")
+    assert folds.shape == (200, 2)
     assert (folds[0] != folds[1]).any()
-
-
-def test_nothing_leaks_from_held_out_questions(groups, made):
-    """One becomes an outlier: the others of its fold are predicted as before."""
-    outlier = groups["group_id"] == "q0"
-    spoiled = groups.assign(cert=groups["cert"].mask(outlier, 1e6))
-    rows = prediction.ladder(spoiled, SETS, repeats=1)
-    rows = rows[rows["predictor"] == "full"].reset_index(drop=True)
-    plain = made[made["repeat"] == 0]
-    is_beside = plain["fold"] == plain.set_index("group_id")["fold"]["q0"]
-    is_other = plain["group_id"] != "q0"
-    same = np.isclose(
-        rows["probability"],
-        plain["probability"],
-        atol=1e-9,
-    )
-    assert same[is_beside & is_other].all()
-    assert not same[~is_beside].all()
+    one = made.query("repeat == 1 and fold == 2")
+    held = groups["group_id"].isin(one["group_id"])
+    fitted = fit(design(groups[~held]), groups["correct"][~held])
+    expected = predict(fitted, design(groups[held]))
+    assert_allclose(one["probability"], expected, rtol=1e-6)
 
 
 def test_a_relation_in_the_test_rows_only_is_not_predicted(groups):
-    table = groups.assign(relation=groups["relation"].mask(groups["group_id"] == "q0", "z"))
-    rows = prediction.ladder(table, SETS, repeats=1)
-    new = rows[rows["probability"].isna()]
-    assert set(new["group_id"]) == {"q0"}
-    assert set(new["predictor"]) == {"majority", "full"}
-    scored = prediction.compared(
-        rows[rows["predictor"] == "full"],
-        n_boot=50,
-    )
-    assert scored[["n", "n_missing"]].drop_duplicates().values.tolist() == [[199, 1]]
+    is_new = groups["group_id"] == "q0"
+    table = groups.assign(relation=groups["relation"].mask(is_new, "z"))
+    rows = of_full(table, repeats=1)
+    assert rows.loc[rows["probability"].isna(), "group_id"].tolist() == ["q0"]
+    scored = prediction.compared(rows, n_boot=50)
+    assert scored["n"].eq(199).all()
+    assert scored["n_missing"].eq(1).all()
 
 
 def test_the_relation_alone_by_hand():
     """One answer with the overall share, 1/2, is added to 2 of 3, 0 of 1 and 0 of 0."""
     train = pd.DataFrame({"relation": [*"aaab"], "correct": [True, True, False, False]})
     test = pd.DataFrame({"relation": [*"abz"]})
-    shares = prediction.relation_share(train, test)
-    assert shares.tolist() == pytest.approx([2.5 / 4, 0.5 / 2, 0.5])
+    assert_allclose(prediction.relation_share(train, test), [2.5 / 4, 0.5 / 2, 0.5])
 
 
 def test_the_dull_baselines_know_the_training_rows_alone(groups):
     rows = prediction.ladder(groups, {}, repeats=1)
     for (name, _), part in rows.groupby(["predictor", "fold"]):
         train = groups[~groups["group_id"].isin(part["group_id"])]
-        expected = np.full(len(part), train["correct"].mean())
+        expected = train["correct"].mean()
         if name == prediction.RELATION:
             expected = prediction.relation_share(train, part)
-        assert part["probability"].to_numpy() == pytest.approx(expected)
+        assert_allclose(part["probability"], expected)
 
 
-def scores(rows, **columns):
-    """One predictor's scores, from (relation, correct, score)."""
-    frame = pd.DataFrame(rows, columns=["relation", "correct", "score"])
-    about = {
-        "model": "m",
-        "predictor": "x",
-        "group_id": [f"q{i}" for i in range(len(frame))],
-    }
-    return frame.assign(**about | columns)
+def scores(rows):
+    """One predictor's scores, of relation, correct and score."""
+    names = [f"q{i}" for i in range(len(rows))]
+    return rows.assign(model="m", predictor="x", group_id=names)
 
 
-def found(table, *names, **options):
-    """The mean and bounds of measures of the predictor x."""
-    rows = prediction.compared(
-        table,
-        **{"value": "score", "n_boot": 200} | options,
-    )
-    rows = rows[rows["predictor"] == "x"].set_index("measure")
+def found(table, *names, n_boot=200):
+    """low, mean and high of measures of the predictor x."""
+    rows = prediction.compared(table, value="score", n_boot=n_boot).set_index("measure")
     return rows.loc[[*names], ["low", "mean", "high"]].to_numpy().tolist()
 
 
-ANSWER = st.tuples(
-    st.sampled_from("abc"),
-    st.booleans(),
-    st.integers(0, 4),
-)
+ANSWER = st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 4))
 
 
 @settings(deadline=None)
 @given(st.lists(ANSWER, min_size=1, max_size=25))
 def test_auc_within_relations_against_every_pair(rows):
-    pairs = {"auc": [], "auc_within": []}
-    for (a, right, x), (b, wrong, z) in product(rows, rows):
-        if right and not wrong:
-            won = (x > z) + (x == z) / 2
-            pairs["auc"].append(won)
-            if a == b:
-                pairs["auc_within"].append(won)
-    made = found(scores(rows), *pairs, n_boot=50)
-    for won, (_, mean, _) in zip(pairs.values(), made, strict=True):
-        assert mean == pytest.approx(
-            np.mean(won) if won else np.nan,
-            nan_ok=True,
-        )
+    table = pd.DataFrame(rows, columns=["relation", "correct", "score"])
+    pairs = table[table["correct"]].merge(table[~table["correct"]], how="cross")
+    lead = pairs["score_x"] - pairs["score_y"]
+    won = (np.sign(lead.astype(float)) + 1) / 2
+    is_within = pairs["relation_x"] == pairs["relation_y"]
+    [[_, auc, _], [_, within, _]] = found(scores(table), "auc", "auc_within", n_boot=50)
+    assert_allclose([auc, within], [won.mean(), won[is_within].mean()])
 
 
 def test_only_pairs_of_one_fold_of_one_repeat_count():
     """There each right answer is above each wrong one; but a fit shifts all its values."""
-    cells = [*product((0, 1), (0, 1), (1, 0, 1, 0))]
-    rows = [("a", right, 0.5 * fold + 0.4 * repeat + 0.2 * right) for repeat, fold, right in cells]
-    table = scores(
-        rows,
-        repeat=[repeat for repeat, _, _ in cells],
-        fold=[fold for _, fold, _ in cells],
-        group_id=[f"q{i % 8}" for i in range(16)],
-    )
-    assert [mean for _, mean, _ in found(table, "auc", "auc_within")] == [
-        1,
-        1,
-    ]
-    assert found(table.drop(columns="fold"), "auc")[0][1] < 1
+    table = pd.DataFrame(product((0, 1), (0, 1), (1, 0)), columns=["repeat", "fold", "correct"])
+    shift = 0.5 * table["fold"] + 0.4 * table["repeat"]
+    table = scores(table.assign(relation="a", score=shift + 0.2 * table["correct"]))
+    table["group_id"] = [*"abcd"] * 2
+    [[_, auc, _], [_, within, _]] = found(table, "auc", "auc_within")
+    assert auc == within == 1
+    [[_, over_folds, _]] = found(table.drop(columns="fold"), "auc")
+    assert over_folds < 1
 
 
 def test_comparison_by_hand():
     """Relation a by itself is all right, b all wrong: those are the resamples that draw one
     twice."""
-    rows = [
-        ("a", True, 0.9),
-        ("a", False, 0.2),
-        ("b", True, 0.4),
-        ("b", False, 0.6),
-    ]
-    table = scores(rows).rename(columns={"score": "probability"})
-    base = table.assign(predictor="relation alone", probability=0.5)
-    made = prediction.compared(pd.concat([base, table]), n_boot=200)
-    made = made.set_index(["predictor", "measure"])
-    brier = (0.01 + 0.04 + 0.36 + 0.36) / 4
-    expected = {
-        "accuracy": (0.5, 0.5, 0, -0.5, 0.5),
-        "brier": (0.25, brier, brier - 0.25, -0.225, 0.11),
-        "auc": (0.5, 0.75, 0.25, -0.5, 0.5),
-        "auc_within": (0.5, 0.5, 0, -0.5, 0.5),
-    }
-    apart = ["difference", "difference_low", "difference_high"]
-    for measure, numbers in expected.items():
-        alone = made.loc[("relation alone", measure), "mean"]
-        row = made.loc[("x", measure)]
-        assert [alone, row["mean"], *row[apart]] == pytest.approx(numbers)
+    table = frame("""
+        relation  correct  probability
+        a         1        0.9
+        a         0        0.2
+        b         1        0.4
+        b         0        0.6
+    """)
+    base = table.assign(probability=0.5)
+    both = pd.concat([scores(base).assign(predictor="relation alone"), scores(table)])
+    # The Brier score is (0.01 + 0.04 + 0.36 + 0.36) / 4.
+    expected = """
+        predictor       measure     mean    difference  difference_low  difference_high
+        relation alone  accuracy    0.5     0           0               0
+        relation alone  auc         0.5     0           0               0
+        relation alone  auc_within  0.5     0           0               0
+        relation alone  brier       0.25    0           0               0
+        x               accuracy    0.5     0           -0.5            0.5
+        x               auc         0.75    0.25        -0.5            0.5
+        x               auc_within  0.5     0           -0.5            0.5
+        x               brier       0.1925  -0.0575     -0.225          0.11
+    """
+    made = prediction.compared(both, n_boot=200)
+    assert_rows(made.sort_values(["predictor", "measure"]), expected)
     assert (made[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
 
 
 def test_comparison_leaves_out_what_one_predictor_lacks():
-    rows = [
-        ("a", 1, 0.9),
-        ("a", 0, 0.2),
-        ("a", 0, 0.5),
-    ]
-    lacking = scores(
-        [*rows[:2], ("a", 0, np.nan)],
-        predictor="y",
+    table = frame("""
+        relation  correct  score
+        a         1        0.9
+        a         0        0.2
+        a         0        0.5
+    """)
+    lacking = table.assign(score=[0.9, 0.2, np.nan])
+    both = pd.concat([scores(table), scores(lacking).assign(predictor="y")])
+    made = prediction.compared(both, value="score", reference="y", n_boot=50)
+    assert_rows(
+        made,
+        """
+        predictor  measure     difference  n  n_missing
+        x          auc         0           2  1
+        x          auc_within  0           2  1
+        y          auc         0           2  1
+        y          auc_within  0           2  1
+        """,
     )
-    made = prediction.compared(
-        pd.concat([scores(rows), lacking]),
-        value="score",
-        reference="y",
-        n_boot=50,
-    )
-    assert (made[["n", "n_missing"]] == [2, 1]).all(axis=None)
-    assert made["measure"].unique().tolist() == ["auc", "auc_within"]
-    assert (made["difference"] == 0).all()
 
 
 def test_a_relation_drawn_twice_makes_no_pairs_with_its_copy():
     """Two relations: a wins 1 of 2 pairs inside, b its only one, and across 3 of 4 are won."""
-    rows = [
-        ("a", 1, 0.5),
-        ("a", 0, 0.4),
-        ("a", 0, 0.6),
-        ("b", 1, 0.9),
-        ("b", 0, 0.1),
-    ]
+    table = scores(
+        frame("""
+            relation  correct  score
+            a         1        0.5
+            a         0        0.4
+            a         0        0.6
+            b         1        0.9
+            b         0        0.1
+        """)
+    )
     # Twice a: 2 of 4 pairs, not 4 of 8. Twice b: all. Once each: 1 + 1 + (1 + 2) of 2 + 1 + 1 + 2.
-    bounds = [*found(scores(rows), "auc", "auc_within")]
-    assert bounds == [
-        pytest.approx([0.5, 5 / 6, 1]),
-        pytest.approx([0.5, 2 / 3, 1]),
-    ]
+    bounds = found(table, "auc", "auc_within")
+    assert_allclose(bounds, [[0.5, 5 / 6, 1], [0.5, 2 / 3, 1]])
     # Twice a and once b: 2 + 1 + 2 * 3 of 4 + 1 + 2 * 3.
-    above, below = prediction._sums(scores(rows), "score")["auc"]
+    above, below = prediction._sums(table, "score")["auc"]
     drawn = np.array([[1.0, 1], [2, 0], [2, 1]])
     won = prediction._drawn(drawn, above) / prediction._drawn(drawn, below)
-    assert won.tolist() == pytest.approx([5 / 6, 1 / 2, 9 / 11])
+    assert_allclose(won, [5 / 6, 1 / 2, 9 / 11])
 
 
 def test_what_is_judged_is_the_brier_score_of_a_fold_and_the_auc_over_all_pairs(simulate):
@@ -253,26 +196,18 @@ def test_what_is_judged_is_the_brier_score_of_a_fold_and_the_auc_over_all_pairs(
     groups["scons_bare"] = groups["scons"]
     groups["correct"] &= groups["relation"] != "c"
     groups.loc[0, "logprob_sum"] = np.nan
-    made = prediction.judged(
-        groups,
-        prediction.CHEAP,
-        reference=prediction.SUM,
-        n_boot=50,
-    )
-    assert (made[["n", "relations"]] == [159, 2]).all(axis=None)
-    made = made.set_index(["measure", "predictor"])["mean"]
-    told = groups[groups["relation"] != "c"].dropna()
-    [[_, auc, _]] = found(
-        told.assign(predictor="x", score=told["logprob_sum"]),
-        "auc_within",
-    )
-    assert made["auc_within", prediction.SUM] == pytest.approx(
-        auc,
-        abs=0.005,
-    )
-    assert made["auc_within", prediction.RELATION] == 0.5
-    assert made["auc_within", prediction.SUM_AND_BARE] > made["auc_within", prediction.SUM]
-    rows = prediction.ladder(told, {"one": prediction.CHEAP[prediction.SUM]})
-    rows = rows[rows["predictor"] == "one"]
-    brier = ((rows["probability"] - rows["correct"]) ** 2).mean()
-    assert made["brier", prediction.SUM] == pytest.approx(brier)
+    made = prediction.judged(groups, prediction.CHEAP, reference=prediction.SUM, n_boot=50)
+    assert made["n"].eq(159).all()
+    assert made["relations"].eq(2).all()
+    means = made.set_index(["measure", "predictor"])["mean"]
+    used = groups[groups["relation"] != "c"].dropna()
+    [[_, expected, _]] = found(scores(used.assign(score=used["logprob_sum"])), "auc_within")
+    assert means["auc_within", prediction.SUM] == pytest.approx(expected, abs=0.005)
+    assert means["auc_within", prediction.RELATION] == 0.5
+    rows = prediction.ladder(used, {"one": prediction.CHEAP[prediction.SUM]})
+    own = rows[rows["predictor"] == "one"]
+    over_folds = own.drop(columns="fold").assign(predictor="x", score=own["evidence"])
+    [[_, exact, _]] = found(over_folds, "auc_within")
+    assert means["auc_within", prediction.SUM] == pytest.approx(exact)
+    brier = np.mean((own["probability"] - own["correct"]) ** 2)
+    assert means["brier", prediction.SUM] == pytest.approx(brier)
