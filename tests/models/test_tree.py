@@ -438,7 +438,7 @@ def logits_with_equals(vocabulary):
     z = 2 * random_logits(3, vocabulary)
     if vocabulary > 1000:
         order = z[2].argsort()
-        z[2, order[0]] = -45.0
+        z[2, order[0]] = -62.0
         z[2, order[-600:-400]] = z[2, order[-500]].clone()
     if vocabulary == 49_152:
         z[1, :45] = -torch.inf  # not by bins
