@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from frames import assert_rows
 
 from factrobust.datasets import logs
 from factrobust.together import flips
@@ -12,45 +13,46 @@ DATA = Path(__file__).parent / "data" / "logs"
 pytestmark = pytest.mark.usefixtures("new_records")
 
 
+def sent(prompt, until="\n"):
+    return {"gen_args_0": {"arg_0": prompt, "arg_1": {"until": [until]}}}
+
+
 def lm_eval(path, marks, **changed):
     """A log of its shape: a line a question, whose answer is marked."""
     lines = []
     for i, mark in enumerate(marks):
-        prompt = f"Q: What is number {i}?\nA:"
-        lines.append(
-            {
-                "doc_id": i,
-                "doc": {"question": f"What is number {i}?", "relation": "number"},
-                "target": f"n{i}",
-                "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {"until": ["\n"]}}},
-                "resps": [[f" n{i}" if mark else " no"]],
-                "filtered_resps": [f" n{i}" if mark else " no"],
-                "filter": "none",
-                "metrics": ["exact_match"],
-                "exact_match": float(mark),
-            }
-            | changed
-        )
+        question = f"What is number {i}?"
+        answer = f" n{i}" if mark else " no"
+        line = {
+            "doc_id": i,
+            "doc": {"question": question, "relation": "number"},
+            "target": f"n{i}",
+            "arguments": sent(f"Q: {question}\nA:"),
+            "resps": [[answer]],
+            "filtered_resps": [answer],
+            "filter": "none",
+            "metrics": ["exact_match"],
+            "exact_match": float(mark),
+        }
+        lines.append(json.dumps(line | changed))
     path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path.write_text("\n".join(lines))
     return str(path)
 
 
 def inspected(path, marks, model="mock", **changed):
-    samples = [
-        {
+    samples = []
+    for i, mark in enumerate(marks):
+        answer = f"It is n{i}." if mark == "C" else "No."
+        sample = {
             "id": f"q{i}",
             "epoch": 1,
             "input": f"What is number {i}?",
             "target": [f"n{i}", f"number {i}"],
-            "output": {
-                "choices": [{"message": {"content": f"It is n{i}." if mark == "C" else "No."}}]
-            },
+            "output": {"choices": [{"message": {"content": answer}}]},
             "scores": {"includes": {"value": mark}},
         }
-        | changed
-        for i, mark in enumerate(marks)
-    ]
+        samples.append(sample | changed)
     about = {"model": model, "task": "lost", "model_generate_config": {"max_tokens": 32}}
     log = {"eval": about, "plan": {"config": {"temperature": 0.0}}, "samples": samples}
     path.write_text(json.dumps(log))
@@ -63,32 +65,31 @@ def test_two_runs_of_lm_evaluation_harness_in_pairs(tmp_path):
     after = lm_eval(tmp_path / "q4" / "samples_facts_2026.jsonl", [1, 0, 0, 1])
     found = flips.flips(before, [after], fail_if="lost>0.5", margin=0.1)
     [side] = found.sides
-    assert found.a == "base/samples_facts_2026.jsonl"
-    assert side.name == "q4/samples_facts_2026.jsonl"
-    assert side.lost.value == pytest.approx(2 / 3)
-    assert side.lost.n == 3
-    assert side.gained.value == 1
-    assert side.gained.n == 1
+    assert (found.a, side.name) == ("base/samples_facts_2026.jsonl", "q4/samples_facts_2026.jsonl")
+    assert (side.lost.value, side.lost.n) == (pytest.approx(2 / 3), 3)
+    assert (side.gained.value, side.gained.n) == (1, 1)
     assert side.mcnemar == 1
     assert side.claim.verdict == "cannot tell"
     assert found.met == [side.name]
-    assert found.losses[["question", "before", "after"]].to_numpy().tolist() == [
-        ["What is number 1?", "n1", "no"],
-        ["What is number 2?", "n2", "no"],
-    ]
+    expected = """
+        question            before  after
+        What is number 1?   n1      no
+        What is number 2?   n2      no
+    """
+    assert_rows(found.losses, expected)
     assert [(r.relation, r.lost) for r in side.relations] == [("number", 2)]
 
 
 def test_choices_are_answered_by_the_likeliest(tmp_path):
-    marked = {
-        "filtered_resps": [
-            [-3.0, False],
-            [-1.5, True],
-            [-2.0, False],
-        ],
-        "metrics": ["acc_norm", "acc"],
-    }
-    path = lm_eval(tmp_path / "a.jsonl", [1], **marked, acc=1.0, acc_norm=0.5)
+    choices = [[-3.0, False], [-1.5, True], [-2.0, False]]
+    path = lm_eval(
+        tmp_path / "a.jsonl",
+        [1],
+        filtered_resps=choices,
+        metrics=["acc_norm", "acc"],
+        acc_norm=0.5,
+        acc=1.0,
+    )
     read = logs.read_log(path)
     assert read.metric == "acc"  # the first that is 0 or 1
     assert read.table["text"].tolist() == ["choice 2"]
@@ -111,45 +112,47 @@ def test_a_log_against_itself_loses_nothing(tmp_path):
     assert (side.lost.value, side.gained.value, side.churn.value, side.mcnemar) == (0, 0, 0, 1)
 
 
-def test_logs_that_cannot_be_compared(tmp_path):
-    one = lm_eval(tmp_path / "a.jsonl", [1, 0])
-    other_prompt = {"arguments": {"gen_args_0": {"arg_0": "Who?", "arg_1": {"until": ["\n"]}}}}
-    other_settings = {
-        "arguments": {
-            "gen_args_0": {"arg_0": "Q: What is number 0?\nA:", "arg_1": {"until": ["."]}}
-        }
-    }
-    for log, said in (
-        (
-            lm_eval(tmp_path / "b.jsonl", [1, 0], **other_prompt),
-            "differ in the prompt of 2 of 2 questions, the first '0'",
-        ),
-        (lm_eval(tmp_path / "c.jsonl", [1], **other_settings), "differ in the settings of 1 of 1"),
-        (lm_eval(tmp_path / "d.jsonl", [1, 0], target="x"), "differ in the target of 2 of 2"),
-        (lm_eval(tmp_path / "e.jsonl", [1, 0], doc_id="7"), "holds the question '7' twice"),
-        (lm_eval(tmp_path / "f.jsonl", [1], doc_id="8"), "share no question"),
-        (
-            lm_eval(tmp_path / "g.jsonl", [1], metrics=["bleu"], bleu=0.3),
-            "has no metric that is 0 or 1",
-        ),
-        (inspected(tmp_path / "h.json", [0.5]), "marks the sample 'q0' as 0.5, which is neither"),
-        (inspected(tmp_path / "i.json", "C", scores=None), "is no log of inspect_ai with scores"),
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"arguments": sent("Who?")}, "differ in the prompt of 1 of 1 questions, the first '0'"),
+        ({"arguments": sent("Q: What is number 0?\nA:", ".")}, "differ in the settings of 1 of 1"),
+        ({"target": "x"}, "differ in the target of 1 of 1"),
+        ({"doc_id": "8"}, "share no question"),
+        ({"metrics": ["bleu"], "bleu": 0.3}, "has no metric that is 0 or 1"),
+    ],
+)
+def test_logs_of_lm_evaluation_harness_that_cannot_be_compared(tmp_path, changed, fault):
+    one = lm_eval(tmp_path / "a.jsonl", [1])
+    other = lm_eval(tmp_path / "b.jsonl", [1], **changed)
+    with pytest.raises(ValueError, match=fault):
+        flips.flips(one, [other])
+
+
+def test_logs_that_are_none(tmp_path):
+    one = lm_eval(tmp_path / "a.jsonl", [1])
+    twice = lm_eval(tmp_path / "b.jsonl", [1, 0], doc_id="7")
+    unsure = inspected(tmp_path / "c.json", [0.5])
+    unmarked = inspected(tmp_path / "d.json", "C", scores=None)
+    for log, fault in (
+        (twice, "holds the question '7' twice"),
+        (unsure, "marks the sample 'q0' as 0.5, which is neither"),
+        (unmarked, "is no log of inspect_ai with scores"),
+        ("world-s", "a log can be compared with logs only"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=fault):
             flips.flips(one, [log])
+    with pytest.raises(ValueError, match="logs bring their own questions"):
+        flips.flips(one, [one], tmp_path / "mine.csv")
     for name, text in (("x.jsonl", "no JSON"), ("y.jsonl", ""), ("x.json", "{"), ("y.json", "[]")):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"{name} "):
             logs.read_log(tmp_path / name)
-    with pytest.raises(ValueError, match="a log can be compared with logs only"):
-        flips.flips(one, ["world-s"])
-    with pytest.raises(ValueError, match="logs bring their own questions"):
-        flips.flips(one, [one], tmp_path / "mine.csv")
 
 
 def test_the_logs_that_the_packages_wrote():
     """Each of two models that answered README's three facts, by `tests/datasets/data/logs/README.md`."""
-    for end, n in (("jsonl", 3), ("json", 3)):
+    for end in ("jsonl", "json"):
         found = flips.flips(str(DATA / f"before.{end}"), [str(DATA / f"after.{end}")])
-        assert len(found.facts) == n
-        assert found.sides[0].lost.n + found.sides[0].gained.n == n
+        [side] = found.sides
+        assert len(found.facts) == side.lost.n + side.gained.n == 3

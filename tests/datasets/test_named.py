@@ -11,6 +11,7 @@ from factrobust.datasets.named import load_named, load_named_types
 from factrobust.datasets.official import SETS
 
 DATA = Path(__file__).parent / "data"
+COMMIT = "0" * 40
 SQUAD = f"squad:{DATA / 'squad-dev.json'}"
 TRIVIA = f"trivia_qa:{DATA / 'trivia_qa-unfiltered-dev.json'}"
 HOTPOT = f"hotpot_qa:{DATA / 'hotpot_qa-dev.json'}"
@@ -20,8 +21,7 @@ def test_several_sets_over_which_a_limit_is_spread() -> None:
     table, counts, _ = load_named([SQUAD, TRIVIA, HOTPOT])
     assert tuple(table.columns) == tuple(schemas.AskedFacts.columns)
     assert table["domain"].tolist() == ["SQuAD"] * 2 + ["TriviaQA"] * 2 + ["HotpotQA"] * 3
-    assert counts[TRIVIA]["questions"] == 3
-    assert counts[TRIVIA]["long_answers"] == 1
+    assert (counts[TRIVIA]["questions"], counts[TRIVIA]["long_answers"]) == (3, 1)
     three = load_named([SQUAD, TRIVIA, HOTPOT], limit=3, seed=1).table
     assert three["domain"].tolist() == ["SQuAD", "TriviaQA", "HotpotQA"]
 
@@ -38,15 +38,10 @@ def test_a_csv_of_your_own_and_long_answers(tmp_path: Path) -> None:
 
 
 def test_a_revision(hub_cache) -> None:
-    row = {
-        "id": "1",
-        "title": "A",
-        "question": "Q?",
-        "answers": {"text": ["a"]},
-    }
-    hub_cache("rajpurkar/squad", "0" * 40, "plain_text/validation-0.parquet", pd.DataFrame([row]))
-    table, _, _ = load_named([f"squad@{'0' * 40}"])
-    assert table["source"].tolist() == [f"rajpurkar/squad@{'0' * 40}"]
+    row = {"id": "1", "title": "A", "question": "Q?", "answers": {"text": ["a"]}}
+    hub_cache("rajpurkar/squad", COMMIT, "plain_text/validation-0.parquet", pd.DataFrame([row]))
+    table, _, _ = load_named([f"squad@{COMMIT}"])
+    assert table["source"].tolist() == [f"rajpurkar/squad@{COMMIT}"]
     with pytest.raises(ConnectionError, match=SETS["squad"].hub.replace("@", " at ")):
         load_named(["squad"])
 

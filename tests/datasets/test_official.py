@@ -1,13 +1,12 @@
 """The papers' own sets: PopQA, PopQA-TP, TimeStress and TREC, in files of their formats."""
 
-import csv
-import json
 import math
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from frames import assert_rows, frame
 
 from factrobust import schemas
 from factrobust.datasets import official
@@ -26,7 +25,6 @@ FILES = Path(__file__).parent / "data"  # of the official names and formats, wri
 COMMIT = "0" * 40
 OTHER = "1" * 40
 FRAME = pd.DataFrame({"id": [1]})
-CHECKS = {"text": None, "id": None}
 
 
 def test_offline_a_branch_is_the_commit_that_it_was(hub_cache):
@@ -46,12 +44,12 @@ def test_a_file_in_parts_is_read_whole_or_not_at_all(hub_cache):
     assert fetch("some/set", COMMIT, "a/train-*.parquet") == ([first, second], COMMIT)
 
 
-@pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_rows_are_read_and_placed(tmp_path, delimiter):
-    path = tmp_path / ("rows.csv" if delimiter == "," else "rows.tsv")
-    lines = ["id,text,note", '1,"one\nmore",x', "2,NA,", "", ""]
-    path.write_bytes("\r\n".join(lines).replace(",", delimiter).encode("utf-8-sig"))
-    rows = read_rows(path, CHECKS)
+@pytest.mark.parametrize(("name", "delimiter"), [("rows.csv", ","), ("rows.tsv", "\t")])
+def test_rows_are_read_and_placed(tmp_path, name, delimiter):
+    path = tmp_path / name
+    text = 'id,text,note\r\n1,"one\nmore",x\r\n2,NA,\r\n\r\n'
+    path.write_bytes(text.replace(",", delimiter).encode("utf-8-sig"))
+    rows = read_rows(path, {"text": None, "id": None})
     assert rows.index.name == "line"
     assert rows.to_dict("index") == {
         2: {"text": "one\nmore", "id": "1"},
@@ -65,190 +63,180 @@ def test_rows_are_read_and_placed(tmp_path, delimiter):
         ("a.json", b'{"a": "\xe9"}', r"a\.json cannot be read as X \(UnicodeDecodeError"),
         ("a.json", b'{"a": "cut', r"\(JSONDecodeError: Unterminated string .*line 1 column 7"),
         ("a.json", b"[]", r"\(IndexError: .*\); give the set's own file, with answers, unpacked"),
-        ("a.json", None, r"\(FileNotFoundError"),
+        ("a.json", b"{}", r"\(KeyError: 0\)"),
+        ("a.json", b"5", r"\(TypeError: "),
         ("a.parquet", b"PAR1 and no more", r"\(ArrowInvalid"),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(FactsError, match=sentence), official.reading(path, "X"):
         read_json(path)[0]
 
 
-HEADER = [
-    *("id", "subj", "prop", "obj", "subj_id", "prop_id", "obj_id", "s_aliases", "o_aliases"),
-    *("s_uri", "o_uri", "s_wiki_title", "o_wiki_title", "s_pop", "o_pop"),
-    *("question", "possible_answers"),
-]
+# Those of its 17 columns that are read, and one that is not.
+POPQA = frame("""
+    id  subj         prop            s_pop  question                obj    s_uri  possible_answers
+    11  Nils O'Hara  occupation      250    What did Nils do?       baker  x      ["baker", "bread maker", "baker"]
+    12  Lillevåg     place of birth  0      Where was L born?       Bodø   x      ["Bodø", "Bodo", ""]
+    13  NA           country         NaN    In what country is NA?  NO     x      ["NO", "Norvège\u200f", "NO"]
+""")
 
 
-def popqa_row(id_, subject, prop, answers, views, question):
-    """A row of the official file, without what is not read; the first answer is its object."""
-    row = dict.fromkeys(HEADER, "x") | {
-        "id": id_,
-        "subj": subject,
-        "prop": prop,
-        "s_pop": views,
-    }
-    cell = json.dumps(answers, ensure_ascii=False)
-    row |= {"obj": answers[0], "question": question, "possible_answers": cell}
-    return [*row.values()]
+def write(path, table):
+    table.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",", index=False)
+    return path
 
 
-NILS = popqa_row(
-    11, "Nils O'Hara", "occupation", ["baker", "bread maker", "baker"], 250, "What did Nils do?"
-)
-LILLE = popqa_row(12, "Lillevåg", "place of birth", ["Bodø", "Bodo", ""], 0, "Where was L born?")
-NOTA = popqa_row(13, "NA", "country", ["NO", "Norvège\u200f", "NO"], "", "In what country is NA?")
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, header, *rows):
-        path = tmp_path / name
-        with path.open("w", encoding="utf-8", newline="") as file:
-            delimiter = "\t" if path.suffix == ".tsv" else ","
-            csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows([header, *rows])
-        return path
-
-    return write
-
-
-def test_popqa(write, tmp_path):
-    path = write("test.tsv", HEADER, NILS, LILLE, NOTA)
-    facts, counts, _ = load("popqa", path)
+def test_popqa(tmp_path):
+    """log 250 is 5.521461."""
+    facts, counts, _ = load("popqa", write(tmp_path / "test.tsv", POPQA))
     assert tuple(facts.columns) == (*schemas.AskedFacts.columns, "log_popularity")
-    columns = ["fact_id", "subject", "object", "aliases", "answer_type", "question", "popularity"]
-    assert facts[columns].fillna(-1).to_numpy().tolist() == [
-        ["occupation/11", "Nils O'Hara", "baker", ["bread maker"], "Entity", NILS[15], 250],
-        ["place_of_birth/12", "Lillevåg", "Bodø", ["Bodo"], "Location", LILLE[15], 0],
-        ["country/13", "NA", "NO", ["Norvège"], "Location", NOTA[15], -1],
-    ]
-    assert facts.loc[0, "prefix"] == "The occupation of Nils O'Hara was"
-    assert facts["log_popularity"].fillna(-1).tolist() == pytest.approx([math.log(250), -1, -1])
-    assert facts.loc[0, "source"] == "akariasai/PopQA, test.tsv"
+    expected = """
+        fact_id            subject      object  answer_type  popularity  log_popularity
+        occupation/11      Nils O'Hara  baker   Entity       250         5.521460918
+        place_of_birth/12  Lillevåg     Bodø    Location     0           NaN
+        country/13         NA           NO      Location     NaN         NaN
+    """
+    assert_rows(facts, expected)
+    assert facts["question"].equals(POPQA["question"])
+    assert facts["aliases"].tolist() == [["bread maker"], ["Bodo"], ["Norvège"]]
+    assert facts["prefix"][0] == "The occupation of Nils O'Hara was"
+    assert facts["source"][0] == "akariasai/PopQA, test.tsv"
     assert counts == {"no_popularity": 2}
-    pd.read_csv(path, sep="\t", keep_default_na=False).to_parquet(tmp_path / "copy.parquet")
-    for copy in (write("copy.csv", HEADER, NILS, LILLE, NOTA), tmp_path / "copy.parquet"):
+    parquet = tmp_path / "copy.parquet"
+    POPQA.to_parquet(parquet)
+    for copy in (write(tmp_path / "copy.csv", POPQA), parquet):
         same = load("popqa", copy).table
         pd.testing.assert_frame_equal(same.assign(source=""), facts.assign(source=""))
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("column", "cell", "fault"),
     [
-        ({"possible_answers": '["golf", "go'}, r" .* popqa \(JSONDecodeError: Unterminated string"),
-        ({"s_pop": "many"}, r" cannot be read as popqa \(ValueError: .* string .many. at"),
-        ({"prop": "spouse"}, r", line 3: the prop 'spouse' is none of PopQA's 16"),
-        ({"subj": ""}, r", line 3: the subj cell is empty; remove the row"),
-        ({"id": 11}, r", line 3: id '11' is already in line 2"),
+        ("possible_answers", '["golf", "go', r" .* popqa \(JSONDecodeError: Unterminated string"),
+        ("s_pop", "many", r" cannot be read as popqa \(ValueError: .* string .many. at"),
+        ("prop", "spouse", r", line 3: the prop 'spouse' is none of PopQA's 16"),
+        ("subj", "", r", line 3: the subj cell is empty; remove the row"),
+        ("id", 11, r", line 3: id '11' is already in line 2"),
     ],
 )
-def test_a_bad_row_of_popqa(write, change, what):
-    bad = dict(zip(HEADER, popqa_row(14, "S", "sport", ["golf"], 5, "Q?"), strict=True)) | change
-    with pytest.raises(FactsError, match=rf"test\.tsv{what}"):
-        load("popqa", write("test.tsv", HEADER, NILS, [*bad.values()]))
+def test_a_bad_row_of_popqa(tmp_path, column, cell, fault):
+    rows = POPQA.astype(object)
+    rows.loc[1, column] = cell
+    with pytest.raises(FactsError, match=rf"test\.tsv{fault}"):
+        load("popqa", write(tmp_path / "test.tsv", rows))
 
 
-TP_HEADER = ["paraphrase", "template_id", "prop", "possible_answers", "id"]
 NAME = SETS["popqa_tp"].files
-BODO = json.dumps(["Norge", "Norvège", "Norge"], ensure_ascii=False)
-TP_ROWS = [
-    ["In what country is Bodø?", 0, "country", BODO, 21],
-    ["What country is Bodø in?", 1, "country", BODO, 21],
-    ["In what country is Bodø?", 2, "country", BODO, 21],  # the original again
-    ["Where was Ann born?", 1, "place of birth", '["Paris"]', 22],
-    ["In what city was Ann born?", 0, "place of birth", '["Paris"]', 22],
-]
-BESIDE = [
-    popqa_row(21, "Bodø", "country", ["Norge"], 100, "In what country is Bodø?"),
-    popqa_row(22, "Ann", "place of birth", ["Paris"], 0, "In what city was Ann born?"),
-]
+# The third asks the original again.
+TP = frame("""
+    paraphrase                  template_id  prop            id  possible_answers
+    In what country is Bodø?    0            country         21  ["Norge", "Norvège", "Norge"]
+    What country is Bodø in?    1            country         21  ["Norge", "Norvège", "Norge"]
+    In what country is Bodø?    2            country         21  ["Norge", "Norvège", "Norge"]
+    Where was Ann born?         1            place of birth  22  ["Paris"]
+    In what city was Ann born?  0            place of birth  22  ["Paris"]
+""")
+BESIDE = frame("""
+    id  subj  prop            s_pop  question                    obj    possible_answers
+    21  Bodø  country         100    In what country is Bodø?    Norge  ["Norge"]
+    22  Ann   place of birth  0      In what city was Ann born?  Paris  ["Paris"]
+""")
 
 
-def test_popqa_tp_with_popqa_beside_it(write):
-    beside = write("popQA.tsv", HEADER, *BESIDE)
-    path = write(NAME, TP_HEADER, *TP_ROWS)
+def test_popqa_tp_with_popqa_beside_it(tmp_path):
+    beside = write(tmp_path / "popQA.tsv", BESIDE)
+    path = write(tmp_path / NAME, TP)
     table, counts, _ = load("popqa_tp", path)
     schemas.Questions.validate(table)
-    assert table[["question_id", "question", "answers", "popularity"]].to_numpy().tolist() == [
-        ["country/21#0", TP_ROWS[0][0], ["Norge", "Norvège"], 100],
-        ["country/21#1", TP_ROWS[1][0], ["Norge", "Norvège"], 100],
-        ["place_of_birth/22#0", TP_ROWS[4][0], ["Paris"], 0],
-        ["place_of_birth/22#1", TP_ROWS[3][0], ["Paris"], 0],
-    ]
+    expected = """
+        question_id          question                    popularity  log_popularity
+        country/21#0         In what country is Bodø?    100         4.605170186
+        country/21#1         What country is Bodø in?    100         4.605170186
+        place_of_birth/22#0  In what city was Ann born?  0           NaN
+        place_of_birth/22#1  Where was Ann born?         0           NaN
+    """
+    assert_rows(table, expected)
+    assert math.log(100) == pytest.approx(4.605170186)
+    assert table["answers"].tolist() == [["Norge", "Norvège"]] * 2 + [["Paris"]] * 2
     assert table["prefix"].tolist()[1:3] == ["Bodø is a city in", "Ann was born in the city of"]
-    logs = [math.log(100)] * 2 + [math.nan] * 2
-    assert table["log_popularity"].tolist() == pytest.approx(logs, nan_ok=True)
-    expected = {"not_in_facts": 0, "garbled_questions": 0, "repeated_questions": 1}
-    assert counts == expected | {"no_popularity": 1}
+    assert counts == {
+        "not_in_facts": 0,
+        "garbled_questions": 0,
+        "repeated_questions": 1,
+        "no_popularity": 1,
+    }
     assert {path, beside} <= dict(files_read).keys()
-    garbled = [[str(cell).encode().decode("mac_roman") for cell in row] for row in TP_ROWS]
-    again, counts, _ = load("popqa_tp", write(NAME, TP_HEADER, *garbled))
+    garbled = TP.map(lambda cell: str(cell).encode().decode("mac_roman"))
+    again, counts, _ = load("popqa_tp", write(tmp_path / NAME, garbled))
     assert counts["garbled_questions"] == 3
     pd.testing.assert_frame_equal(again, table)
 
 
 @pytest.mark.parametrize(
-    ("at", "new", "what"),
+    ("column", "cell", "fault"),
     [
-        ((1, 3), '["Norge"]', r"line 3: the possible_answers .* differs from that of the first"),
-        ((1, 1), 2, r"line 4: prop 'country', id '21', template_id '2' is already in line 3"),
+        ("possible_answers", '["Norge"]', r"3: the possible_answers .* differs from that of the"),
+        ("template_id", 2, r"4: prop 'country', id '21', template_id '2' is already in line 3"),
     ],
 )
-def test_a_bad_row_of_popqa_tp(write, at, new, what):
-    rows = [list(row) for row in TP_ROWS]
-    rows[at[0]][at[1]] = new
-    with pytest.raises(FactsError, match=rf"paraphrases\.csv, {what}"):
-        load("popqa_tp", write(NAME, TP_HEADER, *rows))
+def test_a_bad_row_of_popqa_tp(tmp_path, column, cell, fault):
+    rows = TP.copy()
+    rows.loc[1, column] = cell
+    with pytest.raises(FactsError, match=rf"paraphrases\.csv, line {fault}"):
+        load("popqa_tp", write(tmp_path / NAME, rows))
 
 
-def test_the_hubs_popqa_tp_takes_the_hubs_popqa(write, hub_cache):
-    commit = "f960401" + 33 * "0"
-    hub_cache("ibm-research/popqa-tp", 40 * "1", NAME, b"another", ref="main")  # what main is now
-    content = write(NAME, TP_HEADER, *TP_ROWS).read_bytes()
-    hub_cache("ibm-research/popqa-tp", commit, NAME, content, ref="f960401")  # as it was fetched
+def test_the_hubs_popqa_tp_takes_the_hubs_popqa(tmp_path, hub_cache):
+    repo = "ibm-research/popqa-tp"
+    content = write(tmp_path / NAME, TP).read_bytes()
+    hub_cache(repo, OTHER, NAME, b"another", ref="main")  # what main is now
+    hub_cache(repo, "f960401" + 33 * "0", NAME, content, ref="f960401")  # as it was fetched
     with pytest.raises(ConnectionError, match="akariasai/PopQA"):
         load("popqa_tp")
-    popqa = write("popQA.tsv", HEADER, *BESIDE).read_bytes()
+    popqa = write(tmp_path / "popQA.tsv", BESIDE).read_bytes()
     hub_cache(*SETS["popqa"].hub.split("@"), "test.tsv", popqa)
-    table, _, _ = load("popqa_tp")
-    assert table["popularity"].tolist() == [100, 100, 0, 0]
-    assert load("popqa").table["source"].unique().tolist() == [SETS["popqa"].hub]
+    assert load("popqa_tp").table["popularity"].tolist() == [100, 100, 0, 0]
+    assert {*load("popqa").table["source"]} == {SETS["popqa"].hub}
 
 
-@pytest.mark.parametrize(
-    ("garbled", "whole"),
-    [
-        ("Leona Deti√®ge", "Leona Detiège"),
-        ("√ûorsteinn Bachmann", "Þorsteinn Bachmann"),
-        ("Ivica Brziƒá", "Ivica Brzić"),
-        ("Leipzig‚ÄìDresden", "Leipzig–Dresden"),
-        ("\uf8ffüèà", "🏈"),
-        ("–ú–æ—Å–∫–≤–∞", "Москва"),
-        ("Bra»ôov", "Brașov"),
-        ("Hu·∫ø", "Huế"),
-        *((right, right) for right in ("Beyoncé", "L’État", "«États»", "São Paulo", "CAFÉ™", "√2")),
-        *((right, right) for right in ("Paris–Évreux", "Århus", "北京", "Deti\ufffdge", "Oslo")),
-    ],
-)
-def test_garbled_letters_are_mended_and_right_ones_stay(garbled, whole):
-    assert wordings._mended(garbled) == whole
+GARBLED = frame("""
+    garbled              whole
+    Leona Deti√®ge       Leona Detiège
+    √ûorsteinn Bachmann  Þorsteinn Bachmann
+    Ivica Brziƒá         Ivica Brzić
+    Leipzig‚ÄìDresden    Leipzig–Dresden
+    \uf8ffüèà                 🏈
+    –ú–æ—Å–∫–≤–∞         Москва
+    Bra»ôov              Brașov
+    Hu·∫ø                Huế
+""")
+RIGHT = "Beyoncé|L’État|«États»|São Paulo|CAFÉ™|√2|Paris–Évreux|Århus|北京|Deti\ufffdge|Oslo"
+
+
+def test_garbled_letters_are_mended_and_right_ones_stay():
+    assert GARBLED["garbled"].map(wordings._mended).tolist() == GARBLED["whole"].tolist()
+    for right in RIGHT.split("|"):
+        assert wordings._mended(right) == right
 
 
 def test_trec():
+    """Byte 0xF0 is a space; 0x85 does not end a line."""
+    expected = """
+        question                                        answer_type
+        When did the lighthouse of Alexandria fall ?    Numerical
+        Who sang at the opening of the Café de Flore ?  Human
+        Which city has a sister city called Kyoto ?     Location
+        What animal barks ?                             Entity
+        What is a dhow ?                                Description
+        What does NATO stand for ?                      Abbreviation
+        Which band@ played at Live Aid ?                Human
+    """
     table = load_trec(FILES / "train_5500.label")
-    assert table.to_numpy().tolist() == [
-        ["When did the lighthouse of Alexandria fall ?", "Numerical"],
-        ["Who sang at the opening of the Café de Flore ?", "Human"],
-        ["Which city has a sister city called Kyoto ?", "Location"],  # byte 0xF0 is a space
-        ["What animal barks ?", "Entity"],
-        ["What is a dhow ?", "Description"],
-        ["What does NATO stand for ?", "Abbreviation"],
-        ["Which band\x85 played at Live Aid ?", "Human"],  # 0x85 does not end a line
-    ]
+    shown = table.replace("\x85", "@", regex=True)
+    assert shown.values.tolist() == frame(expected).values.tolist()
 
 
 @pytest.mark.parametrize("line", ["", "ANIMAL:x What barks ?", "HUM:ind", "HUM Who ?"])

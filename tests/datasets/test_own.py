@@ -1,6 +1,7 @@
 """A CSV of one's own questions, as people and spreadsheets write it."""
 
 import pytest
+from frames import assert_rows, frame
 
 from factrobust.datasets.own import iso_date, read_questions
 from factrobust.tables import FactsError
@@ -23,68 +24,75 @@ def test_a_file_as_excel_writes_it(tmp_path):
         assert table["aliases"].tolist() == [["1969.0", "'69"], []]
 
 
-@pytest.mark.parametrize(
-    ("cell", "names"),
-    [
-        ('"[""Obama"", ""Barack Hussein Obama II""]"', ["Obama", "Barack Hussein Obama II"]),
-        ("\"['Obama', 'B. Obama']\"", ["Obama", "B. Obama"]),
-        ("\"['Obama' 'B. Obama']\"", ["Obama", "B. Obama"]),  # NumPy's
-        ('"[\'Obama\', ""O\'Bama""]"', ["Obama", "O'Bama"]),
-        ('"(""Obama"",)"', ["Obama"]),
-        ('"{Obama,""B. Obama""}"', ["Obama", "B. Obama"]),  # PostgreSQL's
-        ("Obama; B. Obama", ["Obama", "B. Obama"]),
-        ("Obama|B. Obama; Jr.", ["Obama", "B. Obama; Jr."]),
-        ("\u200bObama\ufeff | ", ["Obama"]),
-        ("[]", []),
-        ('"[""Obama"", null]"', ["Obama"]),
-        ("[sic] Obama", ["[sic] Obama"]),
-        ("(What's the Story) Morning Glory?", ["(What's the Story) Morning Glory?"]),
-        ("[Sn]", ["Sn"]),
-        ("('Til) I Kissed You", ["('Til) I Kissed You"]),
-        ('"[44, 44.0]"', ["44"]),
-        ("None", []),
-        ("nan", []),
-        ("\"array(['Obama', 'B. Obama'], dtype=object)\"", ["Obama", "B. Obama"]),
-        ("set()", []),
-        ("frozenset({'Obama'})", ["Obama"]),
-    ],
-)
-def test_aliases_as_programs_write_them(tmp_path, cell, names):
+ALIASES = frame("""
+    cell                                              names
+    "[""Obama"", ""Barack Hussein Obama II""]"        Obama & Barack Hussein Obama II
+    "['Obama', 'B. Obama']"                           Obama & B. Obama
+    "['Obama' 'B. Obama']"                            Obama & B. Obama
+    "['Obama', ""O'Bama""]"                           Obama & O'Bama
+    "(""Obama"",)"                                    Obama
+    "{Obama,""B. Obama""}"                            Obama & B. Obama
+    Obama; B. Obama                                   Obama & B. Obama
+    Obama|B. Obama; Jr.                               Obama & B. Obama; Jr.
+    "[""Obama"", null]"                               Obama
+    [sic] Obama                                       [sic] Obama
+    (What's the Story) Morning Glory?                 (What's the Story) Morning Glory?
+    [Sn]                                              Sn
+    ('Til) I Kissed You                               ('Til) I Kissed You
+    "[44, 44.0]"                                      44
+    "array(['Obama', 'B. Obama'], dtype=object)"      Obama & B. Obama
+    frozenset({'Obama'})                              Obama
+""")
+
+
+def aliases(tmp_path, cell):
     path = write(tmp_path, f"question,answer,aliases\nWho?,Barack Obama,{cell}\n")
-    assert read_questions(path)["aliases"].tolist() == [names]
+    [names] = read_questions(path)["aliases"]
+    return names
 
 
-@pytest.mark.parametrize(
-    ("cell", "date"),
-    [
-        ("1995", "1995"),
-        ("1995.0", "1995"),
-        ("1995-5", "1995-05"),
-        ("1995/05/17", "1995-05-17"),
-        ("17/05/1995", "1995-05-17"),
-        ("17.5.1995", "1995-05-17"),
-        ("17-05-1995", "1995-05-17"),
-        ("1995-05-17 00:00:00", "1995-05-17"),
-        ("1995-05-17T00:00:00Z", "1995-05-17"),
-        ("17/05/1995 12:30", "1995-05-17"),
-        ("05/1995", "1995-05"),
-        ("17 May 1995", "1995-05-17"),
-        ("17-May-1995", "1995-05-17"),
-        ("May 17, 1995", "1995-05-17"),
-        ("Sept 1995", "1995-09"),
-        ("september 1995", "1995-09"),
-        ("476", "0476"),
-        ("31/02/1995", ""),
-        ("17/05/95", ""),
-        ("34836", ""),
-        ("soon", ""),
-        ("17 Mai 1995", ""),
-        ("1995.5", ""),  # May, or the middle of the year
-        ("1995.05", "1995-05"),
-    ],
-)
-def test_dates_as_spreadsheets_write_them(cell, date):
-    assert iso_date(cell, day_first=True) == date
+def test_aliases_as_programs_write_them(tmp_path):
+    """Among them NumPy's lists and PostgreSQL's."""
+    for cell, names in ALIASES.itertuples(index=False):
+        assert aliases(tmp_path, cell) == names.split(" & "), cell
+    assert aliases(tmp_path, "\u200bObama\ufeff | ") == ["Obama"]
+    for none in ("[]", "None", "nan", "set()"):
+        assert aliases(tmp_path, none) == []
+
+
+DATES = frame("""
+    cell                  date
+    1995                  1995
+    1995.0                1995
+    1995-5                1995-05
+    1995/05/17            1995-05-17
+    17/05/1995            1995-05-17
+    17.5.1995             1995-05-17
+    17-05-1995            1995-05-17
+    1995-05-17 00:00:00   1995-05-17
+    1995-05-17T00:00:00Z  1995-05-17
+    17/05/1995 12:30      1995-05-17
+    05/1995               1995-05
+    17 May 1995           1995-05-17
+    17-May-1995           1995-05-17
+    May 17, 1995          1995-05-17
+    Sept 1995             1995-09
+    september 1995        1995-09
+    476                   0476
+    1995.05               1995-05
+    31/02/1995            none
+    17/05/95              none
+    34836                 none
+    soon                  none
+    17 Mai 1995           none
+    1995.5                none
+""")
+
+
+def test_dates_as_spreadsheets_write_them():
+    """1995.5 may be May, or the middle of the year."""
+    for cell, date in DATES.itertuples(index=False):
+        assert (iso_date(cell, day_first=True) or "none") == date, cell
 
 
 def test_the_file_shows_whether_dates_begin_with_the_day(tmp_path):
@@ -102,47 +110,41 @@ def test_the_file_shows_whether_dates_begin_with_the_day(tmp_path):
         dates("05/17/1995", "17/05/1995")
 
 
+PRESIDENTS = """question,answer,start,end
+Who was the president of France?,Chirac,1995,2007-05-16
+Who was the president of France?,Sarkozy,2007-05-16,2012
+Who was the president of France?,Macron,2017,
+"""
+
+
 def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
-    rows = "1995,2007-05-16\n", "2007-05-16,2012\n", "2017,\n"
-    names = "Chirac", "Sarkozy", "Macron"
-    lines = [f"{FRANCE},{name},{row}" for name, row in zip(names, rows, strict=True)]
-    table = read_questions(write(tmp_path, "question,answer,start,end\n" + "".join(lines)))
-    assert table["question"].tolist() == [
-        f"In {year}, who was the president of France?" for year in (2001, 2009, 2018)
-    ]
-    assert table["fact_id"].tolist()[1:] == [
-        f"{FRANCE} (2007-05-16 to 2012)",
-        f"{FRANCE} (2017 to now)",
-    ]
-    assert table["subject"].tolist() == [FRANCE] * 3
-    alone = read_questions(write(tmp_path, "question,answer,start,end\n" + lines[0]))
+    """And one with a single time as it stands."""
+    table = read_questions(write(tmp_path, PRESIDENTS))
+    expected = """
+        question                                   fact_id
+        In 2001, who was the president of France?  FRANCE (1995 to 2007-05-16)
+        In 2009, who was the president of France?  FRANCE (2007-05-16 to 2012)
+        In 2018, who was the president of France?  FRANCE (2017 to now)
+    """
+    assert_rows(table, expected.replace("FRANCE", FRANCE))
+    assert {*table["subject"]} == {FRANCE}
+    first = "".join(PRESIDENTS.splitlines(keepends=True)[:2])
+    alone = read_questions(write(tmp_path, first))
     assert alone["question"].tolist() == [FRANCE]
 
 
-@pytest.mark.parametrize(
-    ("end", "read"),
-    [("2098", "2098"), ("2099-12-31", ""), ("9999", ""), ("present", "")],
-)
-def test_an_end_that_a_database_writes_for_none_is_none(tmp_path, end, read):
+def test_an_end_that_a_database_writes_for_none_is_none(tmp_path):
     """Else the fact would be asked of the year 6004."""
-    path = write(tmp_path, f"question,answer,start,end\n{FRANCE},A,2010,{end}\n")
-    assert read_questions(path)["end"].tolist() == [read]
+    rows = "question,answer,start,end\n"
+    for number, end in enumerate(["2098", "2099-12-31", "9999", "present"]):
+        rows += f"{number}?,A,2010,{end}\n"
+    assert read_questions(write(tmp_path, rows))["end"].tolist() == ["2098", "", "", ""]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "None",
-        "Nan",
-        "√2",
-        "E = mc²",
-        "(I Can't Get No) Satisfaction",
-        "C&A",
-        "Рі",
-        "1E5",
-        "‚Ärzte‘",
-    ],
-)
+ODD = "None|Nan|√2|E = mc²|(I Can't Get No) Satisfaction|C&A|Рі|1E5|‚Ärzte‘"
+
+
+@pytest.mark.parametrize("answer", ODD.split("|"))
 def test_an_answer_that_only_looks_like_a_fault_is_one(tmp_path, answer):
     path = write(tmp_path, f"question,answer\nWho?,{answer}\n")
     assert read_questions(path)["object"].tolist() == [answer]

@@ -6,6 +6,7 @@ import runpy
 import subprocess
 
 import pytest
+from frames import frame
 
 from factrobust.paths import ROOT
 from factrobust.reproduce.compare import (
@@ -17,24 +18,28 @@ from factrobust.reproduce.compare import (
     present,
 )
 
+PAIRS = frame("""
+    new          old           agreed
+    0.123456789  0.1234567891  True
+    0.505        0.5           False
+    1.0000011    1.0           False
+    1.0000009    1.0           True
+    -1.5         1.5           False
+    3e-10        0.0           True
+    3e-8         0.0           False
+    1000001      1000000       False
+    5            5.0           True
+    -            -             True
+""")
 
-@pytest.mark.parametrize(
-    ("new", "old", "agreed"),
-    [
-        ("0.123456789", "0.1234567891", True),  # 1e-9 relative: another machine's rounding
-        ("0.505", "0.5", False),  # 1 %
-        ("1.0000011", "1.0", False),
-        ("1.0000009", "1.0", True),
-        ("-1.5", "1.5", False),
-        ("3e-10", "0.0", True),  # below ATOL everything is zero
-        ("3e-8", "0.0", False),
-        ("1000001", "1000000", False),  # integers exactly, though 1e-6 apart
-        ("5", "5.0", True),
-    ],
-)
-def test_close(new, old, agreed):
-    assert close(new, old) is agreed
-    assert bool(compare_tables(f"x\n{new}\n", f"x\n{old}\n").moves) is not agreed
+
+def test_close():
+    """1e-9 relative is another machine's rounding, and below ATOL everything is zero; integers are
+    compared exactly, though 1e-6 apart."""
+    for new, old, agreed in PAIRS.itertuples(index=False):
+        assert close(new, old) is agreed, new
+        moves = compare_tables(f"x\n{new}\n", f"x\n{old}\n").moves
+        assert bool(moves) is not agreed, new
 
 
 align = runpy.run_path(str(ROOT / "conftest.py"))["align"]
@@ -121,8 +126,9 @@ def test_the_baseline_is_what_git_holds(tmp_path):
     with pytest.raises(NotHeldError, match=r"not a git repository.* Work in a clone"):
         held_by_git(root)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "results"]):
-        subprocess.run([*git, *arguments], cwd=root, check=True)
+    add = [*git, "add", "."]
+    for command in ([*git, "init", "-q"], add, [*git, "commit", "-q", "-m", "results"]):
+        subprocess.run(command, cwd=root, check=True)
     found = held_by_git(root)
     assert found == results == present(root)
     with pytest.raises(NotHeldError, match="Nothing is compared"):
@@ -131,7 +137,7 @@ def test_the_baseline_is_what_git_holds(tmp_path):
     (root / OTHER).write_text("x\n2.0\n")
     assert held_by_git(root) == found
     assert "column x: 1 -> 2" in "\n".join(differences(found, present(root)))
-    subprocess.run([*git, "add", "."], cwd=root, check=True)
+    subprocess.run(add, cwd=root, check=True)
     assert held_by_git(root) == present(root) != found
     # Another process that holds git's lock changes nothing.
     (root / ".git" / "index.lock").touch()

@@ -2,44 +2,45 @@
 
 import json
 import re
-import runpy
 import shutil
 import subprocess
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
-import matplotlib.style
 import numpy as np
 import pandas as pd
 import pytest
+from frames import frame
+from ruled import CAPITALS, Rule, copies, knows, number, repeats
 
-from factrobust import command
 from factrobust.models.interface import ModelError
 from factrobust.paths import DATA
-from factrobust.plots import style
-from factrobust.tables import FactsError
 from factrobust.together import card as cards
 from factrobust.together import page
 
-ruled = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("ruled.py"))))
-CAPITALS, Rule, knows, copies = ruled.CAPITALS, ruled.Rule, ruled.knows, ruled.copies
-UNREAD = "unknown, and does not read it"
-TRUE = "unknown facts right behind a true sentence"
-TWIN = "unknown facts right behind its nonsense twin"
-READ = "the difference: read and not copied"
-IRRELEVANT = "right behind an irrelevant context"
-FALSE = "right behind a false context"
-WORDS = "right in other wordings"
+
+@pytest.fixture
+def card_of(mine):
+    """A function for the card of a rule that is asked about five capitals."""
+    return lambda rule, **about: cards.card(Rule(rule, **about), mine)
 
 
-def values(card):
-    return {m.name: (m.value, m.n) for m in card.measures}
+def measures(card):
+    """Each in words: its value, its baseline (0 if there is none) and the number of facts."""
+    return {
+        f"{m.name}: {m.value:.4g} beside {m.baseline or 0:.4g}, n = {m.n}" for m in card.measures
+    }
 
 
-def told(card):
+def verdicts(card):
     """How many facts have each verdict, or several."""
-    return Counter("; ".join(fact.verdicts) for fact in card.facts)
+    counts = Counter("; ".join(fact.verdicts) for fact in card.facts)
+    return {f"{n} {verdict}" for verdict, n in counts.items()}
+
+
+def fact_of(card, answer):
+    [fact] = [fact for fact in card.facts if fact.accepted == [answer]]
+    return fact
 
 
 def only_kenya(question):
@@ -62,253 +63,185 @@ def some_read(question):
     return knows("Kenya")(question)
 
 
-def number(question):
-    """It knows all that asks for a number."""
-    return "n" + question.rpartition("number ")[2].partition("?")[0]
-
-
-CASES = {
-    "knows three": (
+CASES = [
+    (
         knows("Kenya", "Peru", "Italy"),
-        {"known": (0.6, 5), WORDS: (1, 3), FALSE: (1, 3)},
-        {"holds": 3, UNREAD: 2},
+        """
+        known: 0.6 beside 0, n = 5
+        right in other wordings: 1 beside 1, n = 3
+        kept by the decoder: 0.8694 beside 1, n = 3
+        right behind a false context: 1 beside 1, n = 3
+        """,  # kept: e^(-0.2 x 0.7)
+        """
+        3 holds
+        2 unknown, and does not read it
+        """,
     ),
-    "knows nothing": (
+    (
         knows(),
-        {
-            "known": (0, 5),
-            TRUE: (0, 5),
-            TWIN: (0, 5),
-            READ: (0, 5),
-        },
-        {UNREAD: 5},
+        """
+        known: 0 beside 0, n = 5
+        unknown facts right behind a true sentence: 0 beside 0, n = 5
+        unknown facts right behind its nonsense twin: 0 beside 0, n = 5
+        the difference: read and not copied: 0 beside 0, n = 5
+        """,
+        "5 unknown, and does not read it",
     ),
-    "says nothing": (
+    (
         lambda question: "",
-        {"known": (0, 5), TRUE: (0, 5)},
-        {UNREAD: 5},
+        """
+        known: 0 beside 0, n = 5
+        unknown facts right behind a true sentence: 0 beside 0, n = 5
+        """,
+        "5 unknown, and does not read it",
     ),
     # It repeats one of the four wordings, and what any sentence states, whomever that is about: so
     # it is no false context that overrules it.
-    "copies": (
+    (
         copies,
-        {WORDS: (0.75, 5), FALSE: (0, 5), IRRELEVANT: (0, 5)},
-        {"lost in some wordings; lost behind a sentence": 5},
+        """
+        right in other wordings: 0.75 beside 1, n = 5
+        right behind an irrelevant context: 0 beside 1, n = 5
+        right behind a false context: 0 beside 0, n = 5
+        """,
+        "5 lost in some wordings; lost behind a sentence",
     ),
-    "repeats what is said of the country": (
-        ruled.repeats,
-        {WORDS: (1, 5), FALSE: (0, 5), IRRELEVANT: (1, 5)},
-        {"overruled by a false context": 5},
+    (
+        repeats,
+        """
+        right in other wordings: 1 beside 1, n = 5
+        right behind an irrelevant context: 1 beside 1, n = 5
+        right behind a false context: 0 beside 1, n = 5
+        """,
+        "5 overruled by a false context",
     ),
     # Behind any sentence it says Paris, which none states: nothing overrules it.
-    "one wording": (
+    (
         only_kenya,
-        {"known": (0.2, 5), WORDS: (0, 1)},
-        {"known in this wording only; lost behind a sentence": 1, UNREAD: 4},
+        """
+        known: 0.2 beside 0, n = 5
+        right in other wordings: 0 beside 0, n = 1
+        """,
+        """
+        1 known in this wording only; lost behind a sentence
+        4 unknown, and does not read it
+        """,
     ),
-    "question marks": (
+    # In small letters without a mark nothing is right.
+    (
         marked,
-        {WORDS: (0.75, 2)},
-        {"lost in some wordings": 2, UNREAD: 3},
+        "right in other wordings: 0.75 beside 0, n = 2",
+        """
+        2 lost in some wordings
+        3 unknown, and does not read it
+        """,
     ),
-    "reads and copies": (
+    (
         some_read,
-        {TRUE: (0.75, 4), TWIN: (0.25, 4), READ: (0.5, 4)},
-        {
-            "holds": 1,
-            "unknown, but reads it": 2,
-            "unknown, and copies it": 1,
-            UNREAD: 1,
-        },
+        """
+        unknown facts right behind a true sentence: 0.75 beside 0.25, n = 4
+        unknown facts right behind its nonsense twin: 0.25 beside 0, n = 4
+        the difference: read and not copied: 0.5 beside 0, n = 4
+        """,
+        """
+        1 holds
+        2 unknown, but reads it
+        1 unknown, and copies it
+        1 unknown, and does not read it
+        """,
     ),
-}
+]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_card_of_a_rule(mine, case):
-    rule, measures, verdicts = CASES[case]
-    made = cards.card(Rule(rule), mine)
-    assert {name: values(made)[name] for name in measures} == measures
-    assert told(made) == verdicts
+def lines(text):
+    return {line.strip() for line in text.strip().splitlines()}
 
 
-def test_numbers_by_hand(mine, capsys):
-    made = cards.card(Rule(knows("Kenya", "Peru", "Italy")), mine)
-    assert values(made)["kept by the decoder"] == (pytest.approx(np.exp(-0.2 * 0.7)), 3)
-    [kenya] = [fact for fact in made.facts if fact.accepted == ["Nairobi"]]
+@pytest.mark.parametrize(("rule", "numbers", "counts"), CASES)
+def test_the_card_of_a_rule(card_of, rule, numbers, counts):
+    made = card_of(rule)
+    assert lines(numbers) <= measures(made)
+    assert lines(counts) == verdicts(made)
+
+
+def test_numbers_by_hand(card_of, capsys):
+    """Its questions have no beginnings of answers, as its own format has."""
+    made = card_of(knows("Kenya", "Peru", "Italy"), prompt_format="prefix")
+    kenya = fact_of(made, "Nairobi")
     assert kenya.numbers["t_b"] == pytest.approx(np.log(2) / 0.2, rel=1e-3)
     assert len(kenya.wordings) == 5
     assert {*kenya.contexts} == {"true", "irrelevant", "false"}
     known = made.measures[0]
     least = (1.96 + 0.8416) * 2**0.5 * (known.high - known.low) / 3.92
     assert known.smallest_difference == pytest.approx(least, rel=1e-3)
-    assert known.baseline == 0  # five different answers
     assert "fewer than 60 known facts" in made.notes[1]
-    assert f"{TRUE}: too few facts, 2, for a number" in made.missing
-    assert "questions" in capsys.readouterr().out  # the forecast
+    few = "unknown facts right behind a true sentence: too few facts, 2, for a number"
+    assert few in made.missing
+    assert made.prompt_format == "two-shot"
+    printed = capsys.readouterr().out
+    assert "rule is asked in the prompt format two-shot, not prefix" in printed
+    assert "questions" in printed  # the forecast
 
 
-def test_a_number_stands_beside_its_placebo(mine):
-    """In small letters without a mark nothing is right; behind the nonsense twin one of four is."""
-    words = {m.name: m for m in cards.card(Rule(marked), mine).measures}[WORDS]
-    assert (words.value, words.baseline) == (0.75, 0)
-    made = cards.card(Rule(some_read), mine)
-    found = {m.name: m for m in made.measures}
-    assert (found[TRUE].value, found[TRUE].baseline) == (0.75, 0.25)
-    assert found[READ].baseline == 0
-    [peru] = [fact for fact in made.facts if fact.accepted == ["Lima"]]
+def test_what_is_read_stands_beside_its_nonsense_twin(card_of):
+    peru = fact_of(card_of(some_read), "Lima")
     assert peru.contexts == {
         "true": ('The answer to "What is the capital of Peru?" is Lima', "Lima"),
         "nonsense": ('The answer to "Blorp" is Lima', "Paris"),
     }
-
-
-def test_where_nothing_is_read_the_difference_may_be_as_rare_in_either_direction(mine):
-    [read] = [m for m in cards.card(Rule(knows()), mine).measures if m.name == READ]
-    assert read.value == 0
+    # Where nothing is read the difference may be as rare in either direction.
+    read = card_of(knows()).measures[-1]
+    assert read.name.startswith("the difference")
     assert read.low == -read.high < 0
 
 
-def test_survival_of_4_bits_stands_beside_that_of_8(mine, monkeypatch):
+def test_survival_of_4_bits_stands_beside_that_of_8(card_of, monkeypatch):
     """Of three known facts the model of 4 bits knows one, that of 8 bits two."""
     forms = {4: knows("Kenya"), 8: knows("Kenya", "Peru")}
     monkeypatch.setattr(cards, "rounded", lambda name, bits, *_: Rule(forms[bits]))
     monkeypatch.setattr(cards, "stored_as", lambda name: "float16")
-    made = cards.card(Rule(knows("Kenya", "Peru", "Italy")), mine)
-    [kept] = [m for m in made.measures if m.name == "right at 4 bits"]
-    assert kept.value == pytest.approx(1 / 3)
-    assert kept.baseline == pytest.approx(2 / 3)
-    assert kept.baseline_is == "at 8 bits"
+    made = card_of(knows("Kenya", "Peru", "Italy"))
+    assert "right at 4 bits: 0.3333 beside 0.6667, n = 3" in measures(made)
     assert "the weights in the file are float16" in made.notes
 
 
-def test_a_model_that_cannot_be_tempered_is_sampled(mine):
+def test_a_model_that_cannot_be_tempered_is_sampled(card_of):
     lacks = {"temper": "cannot be tempered here", "score": "cannot score here"}
-    made = cards.card(Rule(knows("Kenya", "Peru"), lacks=lacks), mine)
-    assert values(made)["kept by the decoder"] == (1, 2)
-    assert "FRS" not in values(made)
+    made = card_of(knows("Kenya", "Peru"), lacks=lacks)
+    assert "kept by the decoder: 1 beside 1, n = 2" in measures(made)
+    assert not any("FRS" in line for line in measures(made))
     assert made.missing[:2] == ["cannot be tempered here", "cannot score here"]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "verdicts"),
-    [
-        (
-            {
-                "wordings": 1,
-                "irrelevant": 1,
-                "false": 1,
-                "overruled": 0,
-                "kept": 0.5,
-            },
-            "holds",
-        ),
-        ({"wordings": 0.8, "kept": 1}, "lost in some wordings"),
-        ({"kept": 0.49}, "lost at these decoder settings"),
-        ({"false": 0, "overruled": 1}, "overruled by a false context"),
-        # It was wrong behind the irrelevant sentence as well, or says what nobody stated.
-        ({"irrelevant": 0, "false": 0, "overruled": 1}, "lost behind a sentence"),
-        ({"irrelevant": 1, "false": 0, "overruled": 0}, "lost behind a sentence"),
-        (
-            {
-                "wordings": 0,
-                "false": 0,
-                "overruled": 1,
-                "yours": 0,
-            },
-            "known in this wording only; overruled by a false context; lost behind a sentence",
-        ),
-    ],
-)
-def test_holds_means_right_in_every_answer_that_was_asked(numbers, verdicts):
-    assert "; ".join(cards.verdicts(numbers)) == verdicts
+GIVEN = frame("""
+    wordings  irrelevant  false  overruled  kept  yours  given
+    1         1           1      0          0.5   NaN    holds
+    0.8       NaN         NaN    NaN        1     NaN    lost in some wordings
+    NaN       NaN         NaN    NaN        0.49  NaN    lost at these decoder settings
+    NaN       NaN         0      1          NaN   NaN    overruled by a false context
+    NaN       0           0      1          NaN   NaN    lost behind a sentence
+    NaN       1           0      0          NaN   NaN    lost behind a sentence
+""")
 
 
-def test_every_verdict_has_an_advice_and_every_measure_a_number_that_cards_hold(mine):
-    given = {
-        verdict for *_, told in CASES.values() for joined in told for verdict in joined.split("; ")
-    }
-    assert {*cards.VERDICTS.index} == given | {"unknown", "lost at these decoder settings"}
-    assert cards.VERDICTS["advice"].str.len().min() > 0
-    made = cards.card(Rule(some_read), mine)
-    assert {*cards.MEASURES["number"]} <= {*made.numbers} | {"years", "bits4", "reading"}
-
-
-# -- what cannot be asked ----------------------------------------------------------------------------
-
-
-def test_a_budget_that_ends_halfway_is_one_sentence(mine):
-    with pytest.raises(ModelError, match="the budget of 7 requests is used up"):
-        cards.card(Rule(knows(*CAPITALS), fails_after=7), mine)
-
-
-def test_an_endpoint_that_is_down_is_one_sentence(mine):
-    down = {"url": "http://127.0.0.1:1/v1", "model": "llama", "retries": 0}
-    with pytest.raises(ModelError, match=r"no server answers at http://127\.0\.0\.1:1/v1"):
-        cards.card(down, mine)
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("question,answer\nWho?,\n", "line 2: the answer cell is empty; write the right answer"),
-        ("question,answer\n", "no rows"),
-        (
-            "question,answer,start,end\nWho?,A,1995,1990\n",
-            r"line 2: the end .* is before the start",
-        ),
-    ],
-)
-def test_a_bad_csv_is_one_sentence_before_anything_is_asked(tmp_path, text, fault):
-    (tmp_path / "bad.csv").write_text(text)
-    model = Rule(knows("Kenya"))
-    with pytest.raises(FactsError, match=fault):
-        cards.card(model, tmp_path / "bad.csv")
-    assert model.asked == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("gemma-3-270n", "no model is called 'gemma-3-270n'"),
-        ("gemma-3-270m~melt 4", "weights cannot be changed by 'melt 4'"),
-        ("gemma-3-270m~round 1", "round from 2 to 16"),
-    ],
-)
-def test_a_model_that_cannot_be_had_is_one_sentence(name, fault):
-    with pytest.raises(ModelError, match=fault):
-        cards.card(name)
-
-
-def test_a_folder_without_weights(tmp_path, capsys):
-    (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(SystemExit) as stopped:
-        command.main(["card", str(tmp_path)])
-    assert stopped.value.code == 2
-    assert "holds no tokenizer" in capsys.readouterr().err
-
-
-def test_a_model_keeps_its_prompt_format_and_the_one_it_is_asked_in_is_printed(mine, capsys):
-    model = Rule(knows("Kenya"), prompt_format="prefix")
-    made = cards.card(model, mine)  # its questions have no beginnings of answers
-    assert (model.prompt_format, made.prompt_format) == ("prefix", "two-shot")
-    assert "rule is asked in the prompt format two-shot, not prefix" in capsys.readouterr().out
+def test_holds_means_right_in_every_answer_that_was_asked():
+    """Wrong behind the irrelevant sentence as well, or what nobody stated, is not overruled."""
+    for _, row in GIVEN.iterrows():
+        numbers = row.dropna().to_dict()
+        assert cards.verdicts(numbers) == [numbers.pop("given")]
+    assert cards.verdicts({"wordings": 0, "false": 0, "overruled": 1, "yours": 0}) == [
+        "known in this wording only",
+        "overruled by a false context",
+        "lost behind a sentence",
+    ]
 
 
 # -- which facts are asked ---------------------------------------------------------------------------
 
 
-def numbered(path, relations):
-    """A CSV of facts that `number` knows, of these relations."""
-    rows = [f"What is number {i}?,n{i},{name}" for i, name in enumerate(relations)]
-    path.write_text("\n".join(["question,answer,relation", *rows]))
-    return rows
-
-
-def test_a_csv_is_sampled_and_the_card_says_of_how_many(tmp_path):
+def test_a_csv_is_sampled_and_the_card_says_of_how_many(numbered):
     """120 rows sorted by relation, all known: 60 are asked, of nearly all 20 relations."""
-    path = tmp_path / "sorted.csv"
-    rows = numbered(path, [f"r{i // 6:02d}" for i in range(120)])
+    path = numbered(f"r{i // 6:02d}" for i in range(120))
     made = cards.card(Rule(number), path)
     assert len({fact.relation for fact in made.facts}) >= 17
     assert made.notes == [
@@ -316,60 +249,71 @@ def test_a_csv_is_sampled_and_the_card_says_of_how_many(tmp_path):
         "60 known facts were not asked under years of another time",
         "60 known facts were not asked with weights of 4 bits",
     ]
-    path.write_text("\n".join(["question,answer,relation", *rows[::-1]]))
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([header, *reversed(rows)]))
     assert cards.card(Rule(number), path).facts == made.facts  # whatever their order
     every = cards.card(Rule(number), path, all_facts=True)
     assert every.notes[0] == "120 facts were asked and 120 of them are known"
 
 
-def test_what_was_not_asked_is_listed_and_a_measure_of_few_is_no_number(tmp_path):
+def test_what_was_not_asked_is_listed_and_a_measure_of_few_is_no_number(numbered):
     """Eleven known facts; two share a relation, so that a sentence can state another answer."""
-    numbered(tmp_path / "few.csv", ["capital", "capital", *(f"r{i}" for i in range(9))])
-    made = cards.card(Rule(number), tmp_path / "few.csv")
-    assert values(made)[WORDS] == (1, 11)
-    assert not any("context" in m.name for m in made.measures)
-    assert f"{FALSE}: too few facts, 2, for a number" in made.missing
+    path = numbered(["capital", "capital", *range(9)])
+    made = cards.card(Rule(number), path)
+    assert "right in other wordings: 1 beside 1, n = 11" in measures(made)
+    assert not any("context" in line for line in measures(made))
+    assert "right behind a false context: too few facts, 2, for a number" in made.missing
     assert "9 known facts were not asked behind a sentence" in made.notes
     assert not any("in other words" in note for note in made.notes)
 
 
-FRANCE = "Who was the president of France?"
+DATED = """question,answer,start,end
+Who was the president of France?,Chirac,1995,2007-05-16
+Who was the president of France?,Sarkozy,2007-05-16,2012
+Who was the president of France?,Macron,2017,
+"""
+
+
+def president(question):
+    middles = {"In 2001": "Chirac", "In 2009": "Sarkozy", "In 2018": "Macron"}
+    return next((name for year, name in middles.items() if year in question), "nobody")
+
+
+class Scores(Rule):
+    """An answer in a year inside a time is as likely as one outside."""
+
+    def answer(self, job):
+        if job.operation != "score":
+            yield from super().answer(job)
+            return
+        self.scored = [request["prompt"].rpartition("Q: ")[2] for request in job.requests]
+        n = len(job.requests)
+        yield [*range(n)], [np.array([-1.0])] * n
 
 
 def test_dates_distinguish_questions_and_what_still_holds_has_no_year_after_it(tmp_path):
     path = tmp_path / "dated.csv"
-    rows = ["Chirac,1995,2007-05-16", "Sarkozy,2007-05-16,2012", "Macron,2017,"]
-    path.write_text("\n".join(["question,answer,start,end", *(f"{FRANCE},{row}" for row in rows)]))
-    said = {"In 2001": "Chirac", "In 2009": "Sarkozy", "In 2018": "Macron"}
-
-    class Scores(Rule):
-        """An answer in a year inside a time is as likely as one outside."""
-
-        def answer(self, job):
-            if job.operation != "score":
-                yield from super().answer(job)
-                return
-            self.years = [request["prompt"].rpartition("Q: ")[2] for request in job.requests]
-            yield list(range(len(job.requests))), [np.array([-1.0])] * len(job.requests)
-
-    model = Scores(lambda q: next((a for year, a in said.items() if year in q), "nobody"))
+    path.write_text(DATED)
+    model = Scores(president)
     made = cards.card(model, path)
     assert [fact.known for fact in made.facts] == [True] * 3
-    assert min(fact.question for fact in made.facts) == f"In 2001, w{FRANCE[1:]}"
-    assert {question.partition(", ")[2] for question in model.years} == {f"w{FRANCE[1:]}\nA:"}
+    asked = "who was the president of France?"
+    assert min(fact.question for fact in made.facts) == f"In 2001, {asked}"
+    assert {question.partition(", ")[2] for question in model.scored} == {f"{asked}\nA:"}
     years = {fact.accepted[0]: fact.numbers.get("years") for fact in made.facts}
     assert years == {"Chirac": 0, "Sarkozy": 0, "Macron": None}  # ties lose
     assert "1 known facts were not asked under years of another time" in made.notes
 
 
 def test_a_sentence_of_ones_own_stands_before_the_question(mine):
-    rows = mine.read_text().splitlines()
-    own = [f"{rows[0]},context", *(f"{row},Nobody lives there." for row in rows[1:])]
-    mine.write_text("\n".join(own))
+    header, *rows = mine.read_text().splitlines()
+    lines = [f"{header},context", *(f"{row},Nobody lives there." for row in rows)]
+    mine.write_text("\n".join(lines))
     made = cards.card(Rule(lambda q: "" if "Nobody" in q else knows(*CAPITALS)(q)), mine)
-    assert {fact.numbers["yours"] for fact in made.facts} == {0}
-    assert {fact.contexts["yours"] for fact in made.facts} == {("Nobody lives there.", "")}
-    assert {tuple(fact.verdicts) for fact in made.facts} == {("lost behind a sentence",)}
+    for fact in made.facts:
+        assert fact.numbers["yours"] == 0
+        assert fact.contexts["yours"] == ("Nobody lives there.", "")
+        assert fact.verdicts == ["lost behind a sentence"]
 
 
 class Slow(Rule):
@@ -378,24 +322,26 @@ class Slow(Rule):
     now = 0.0
 
     def answer(self, job):
-        self.now += 0 if self.asked else 1
+        if not self.asked:
+            self.now += 1
         for each in super().answer(job):
-            self.now += 0.02 if job.operation == "generate" else 0
+            if job.operation == "generate":
+                self.now += 0.02
             yield each
 
 
-def test_a_forecast_is_taken_when_the_model_is_loaded(tmp_path, capsys, monkeypatch):
-    """Of 200 facts half are right: 60 known ones take 120 questions, of which 96 are left after the first
-    24, and twelve more each are 816. At 20 ms that is .27 minutes; with the loading it were above .8."""
-    numbered(tmp_path / "half.csv", ["r"] * 200)
-    every = cards.questions(tmp_path / "half.csv", "rule")
-    odd = {q: i % 2 for i, q in enumerate(every.table["question"])}
-    model = Slow(lambda q: number(q) if odd[q] else "no")
+def test_a_forecast_is_taken_when_the_model_is_loaded(numbered, capsys, monkeypatch):
+    """Of 200 facts half are right: 60 known ones take 120 questions, of which 96 are left after the
+    first 24, and twelve more each are 816. At 20 ms that is .27 minutes; with the loading it were
+    above .8."""
+    table = cards.questions(numbered(["r"] * 200), "rule").table
+    known = {*table["question"][1::2]}
+    model = Slow(lambda question: number(question) if question in known else "no")
     monkeypatch.setattr(cards, "time", SimpleNamespace(monotonic=lambda: model.now))
-    said = cards._until(model, every.table, 60)
-    assert (len(said), said["right"].sum()) == (120, 60)
-    told = "rule: about 0.3 minutes for 816 questions; what is recorded takes no time"
-    assert capsys.readouterr().out.strip() == told
+    answers = cards._until(model, table, 60)
+    assert (len(answers), answers["right"].sum()) == (120, 60)
+    forecast = "rule: about 0.3 minutes for 816 questions; what is recorded takes no time"
+    assert capsys.readouterr().out.strip() == forecast
 
 
 @pytest.mark.parametrize(
@@ -409,53 +355,31 @@ def test_chunks_hold_every_row_once(rows, size, sizes):
 
 
 def test_the_commonest_answer_of_a_relation():
-    texts = {
-        "fact_id": "x",
-        "question": "?",
-        "answer": "",
-        "known": False,
-        "verdicts": [],
-    }
-    pairs = [("r", "Yes"), ("r", "yes"), ("r", "no"), ("s", "A")]
-    facts = [
-        cards.Fact(
-            relation=name,
-            accepted=[answer],
-            **texts,
-        )
-        for name, answer in pairs
-    ]
+    facts = []
+    for relation, answer in [("r", "Yes"), ("r", "yes"), ("r", "no"), ("s", "A")]:
+        fact = cards.Fact.model_construct(relation=relation, accepted=[answer])
+        facts.append(fact)
     # Of the others of r, "yes" is as common as "no" for each yes; the only no, and A, are alone.
     assert cards.commonest(facts) == 0.5
 
 
 # -- files -------------------------------------------------------------------------------------------
 
-NAMES = [
-    "run1/checkpoint-500",
-    "run2/checkpoint-500",
-    "a#b",
-    "a~b",
-    "it's",
-    "modèle",
-    "#",
-    '"',
-    "a b",
-    "a-b",
-]
+NAMES = ["run1/checkpoint-500", "run2/checkpoint-500", "a#b", "a~b", "it's", "modèle", "#", "a-b"]
 
 
-def test_every_card_has_files_of_its_own(mine, tmp_path, monkeypatch):
+def test_every_card_has_files_of_its_own(card_of, tmp_path, monkeypatch):
     """Folders of the same last name, names of signs, the folder one is in; and other data."""
-    made = cards.card(Rule(knows("Kenya"), "x"), mine)
+    made = card_of(knows("Kenya"), name="x")
+    here = made.model_copy(update={"model": "."})
     stems = {}
     for name in NAMES:
         (tmp_path / name).mkdir(parents=True)
         monkeypatch.chdir(tmp_path)
         stems[name] = made.model_copy(update={"model": name}).stem
         monkeypatch.chdir(tmp_path / name)
-        stems[name, "."] = made.model_copy(update={"model": "."}).stem
-    other = made.model_copy(update={"model": ".", "data": "other.csv", "data_sha256": "2"})
+        stems[name, "."] = here.stem
+    other = here.model_copy(update={"data": "other.csv", "data_sha256": "2"})
     stems["other data"] = other.stem
     stems["tuned"] = other.model_copy(update={"fingerprint": "tuned"}).stem
     assert len({*stems.values()}) == len(stems)
@@ -472,8 +396,8 @@ def test_a_model_of_the_table_that_is_asked_as_usual_has_its_name_alone():
     assert card.model_copy(update={"prompt_format": "prefix"}).stem.startswith("world-s-world-")
 
 
-def test_a_card_comes_back_from_its_file_unless_it_was_changed(mine, tmp_path):
-    made = cards.card(Rule(knows("Kenya", "Peru")), mine)
+def test_a_card_comes_back_from_its_file_unless_it_was_changed(card_of, tmp_path):
+    made = card_of(knows("Kenya", "Peru"))
     path, *_ = made.save(tmp_path / "cards")
     assert cards.Card.read(path) == made
     changed = json.loads(path.read_text())
@@ -483,18 +407,18 @@ def test_a_card_comes_back_from_its_file_unless_it_was_changed(mine, tmp_path):
         cards.Card.read(path)
 
 
-def test_a_card_that_says_the_same_is_the_committed_one(mine, tmp_path):
-    before = cards.card(Rule(knows("Kenya")), mine).model_copy(update={"commit": "earlier"})
-    before = before.model_copy(update={"digest": before.digested()})
+def test_a_card_that_says_the_same_is_the_committed_one(card_of, tmp_path):
+    before = card_of(knows("Kenya")).model_copy(update={"commit": "earlier"})
+    before.digest = before.digested()
     file = tmp_path / "rule.json"
     file.write_text(before.model_dump_json())
-    assert cards.card(Rule(knows("Kenya")), mine)._as_committed(file) == before
-    other = cards.card(Rule(knows("Peru")), mine)
+    assert card_of(knows("Kenya"))._as_committed(file) == before
+    other = card_of(knows("Peru"))
     assert other._as_committed(file) is other
 
 
-def test_the_page_is_one_file_and_holds_every_fact(mine):
-    made = cards.card(Rule(lambda q: knows("Kenya")(q) + "<b>" * ("Peru" in q)), mine)
+def test_the_page_is_one_file_and_holds_every_fact(card_of):
+    made = card_of(lambda question: knows("Kenya")(question) + "<b>" * ("Peru" in question))
     text = page.html(made)
     assert "rule knows 1 of 5 facts that were asked, and 1 of these hold in every answer." in text
     assert "://" not in text
@@ -502,28 +426,25 @@ def test_the_page_is_one_file_and_holds_every_fact(mine):
     assert "Paris&lt;b&gt;" in text
     assert "temperature 0.7, top_p 0.9" in text
     assert "revision: " + made.data_sha256 in page.model_index(made)
-    with matplotlib.style.context(style.STYLE):
-        fig = page.drawn(made)
-        fig.draw_without_rendering()
-        drawn = [axis.get_tightbbox() for axis in fig.axes]
-    assert all(fig.bbox.x0 <= box.x0 and box.x1 <= fig.bbox.x1 for box in drawn)  # no name is cut
-    assert all(fig.bbox.y0 <= box.y0 and box.y1 <= fig.bbox.y1 for box in drawn)
+    assert all(verdict in text for fact in made.facts for verdict in fact.verdicts)
+
+
+CLICKS = """<script>
+only('unknown');
+const rows = () => [...document.querySelectorAll('#facts tbody tr')];
+const shown = rows().filter(row => !row.hidden).length;
+sort(document.querySelector('#facts th:nth-child(2) button'));
+document.title = shown + ' ' + rows().map(row => row.cells[1].textContent).join(' ');
+</script></html>"""
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="Debian's chromium is not installed")
-def test_a_click_on_the_page_filters_and_sorts(mine, tmp_path):
+def test_a_click_on_the_page_filters_and_sorts(card_of, tmp_path):
     """Five unknown facts, of which the four with a verdict of more words are no plain "unknown"."""
-    made = cards.card(Rule(some_read), mine)
+    made = card_of(some_read)
     made.facts[0].verdicts = ["unknown"]
-    clicks = (
-        "<script>only('unknown'); const shown = [...document.querySelectorAll('#facts tbody tr')]"
-        ".filter(row => !row.hidden).length;"
-        "sort(document.querySelector('#facts th:nth-child(2) button'));"
-        "document.title = shown + ' ' + [...document.querySelectorAll('#facts tbody tr')]"
-        ".map(row => row.cells[1].textContent).join(' ')</script></html>"
-    )
     path = tmp_path / "card.html"
-    path.write_text(page.html(made).replace("</html>", clicks), encoding="utf-8")
+    path.write_text(page.html(made).replace("</html>", CLICKS), encoding="utf-8")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     run = subprocess.run(
         [*command, path.as_uri()],

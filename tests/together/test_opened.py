@@ -17,23 +17,19 @@ def model(prompt_format, chat=None):
     return Still(name="m", fingerprint="m", prompt_format=prompt_format, chat=chat)
 
 
-def facts(*prefixes):
-    return pd.DataFrame({"prefix": [*prefixes]})
-
-
 @pytest.mark.parametrize(
-    ("name", "read"),
+    ("name", "text", "change", "prompt_format"),
     [
-        ("gemma-3-270m", ("gemma-3-270m", None, "")),
-        ("gemma-3-270m#chat", ("gemma-3-270m", None, "chat")),
-        ("a/b~round 4#two-shot", ("a/b", Damage("round", 4), "two-shot")),
-        ("~/models/x", ("~/models/x", None, "")),
-        ("~/x~noise .05", ("~/x", Damage("noise", 0.05), "")),
-        ("org/model@0123abc", ("org/model@0123abc", None, "")),
+        ("gemma-3-270m", "gemma-3-270m", None, ""),
+        ("gemma-3-270m#chat", "gemma-3-270m", None, "chat"),
+        ("a/b~round 4#two-shot", "a/b", Damage("round", 4), "two-shot"),
+        ("~/models/x", "~/models/x", None, ""),
+        ("~/x~noise .05", "~/x", Damage("noise", 0.05), ""),
+        ("org/model@0123abc", "org/model@0123abc", None, ""),
     ],
 )
-def test_what_a_name_says(name, read):
-    assert names.read_name(name) == read
+def test_what_a_name_says(name, text, change, prompt_format):
+    assert names.read_name(name) == (text, change, prompt_format)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +73,9 @@ NO_NAME = "is no name of a model; write NAME, NAME~round 4 or NAME#"
         ("x~round 4~", NO_NAME),
         ("a#b#c", NO_NAME),
         (" ", "no model is named; give a name"),
+        ("gemma-3-270n", "no model is called 'gemma-3-270n'"),
+        ("gemma-3-270m~melt 4", "weights cannot be changed by 'melt 4'"),
+        ("gemma-3-270m~round 1", "round from 2 to 16"),
         ("~/empty", "the folder ~/empty is empty; give one that holds a model"),
         ("~/broken", r"cannot be read \(KeyError: .*\); fetch its files anew"),
     ],
@@ -105,7 +104,8 @@ CHAT = ("<", ">")
     ],
 )
 def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, chat, prefixes, chosen, found):
-    assert names.format_for(model(own, chat), facts(*prefixes), chosen) == found
+    facts = pd.DataFrame({"prefix": prefixes})
+    assert names.format_for(model(own, chat), facts, chosen) == found
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, chat, prefixe
 )
 def test_a_format_that_cannot_be_is_refused(chosen, prefix, fault):
     with pytest.raises(ModelError, match=fault):
-        names.format_for(model("two-shot"), facts(prefix), chosen)
+        names.format_for(model("two-shot"), pd.DataFrame({"prefix": [prefix]}), chosen)
 
 
 def test_the_form_at_other_bits_is_of_a_name_whose_weights_can_be_had():

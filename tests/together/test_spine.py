@@ -1,11 +1,10 @@
 """What is changed about a question, by hand; and that everything is asked in one prompt."""
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from frames import frame
+from ruled import Rule
 
 from factrobust import load_model
 from factrobust.datasets.named import load_named
@@ -14,91 +13,82 @@ from factrobust.models.interface import FILTERED, Generation, Model
 from factrobust.together import spine
 from factrobust.together.card import card, questions
 
-Rule = runpy.run_path(str(Path(__file__).with_name("ruled.py")))["Rule"]
-
 
 def table(prefix="The capital of {} is"):
-    facts = pd.DataFrame(
-        [
-            ("Kenya", "Nairobi", "capital", "What is the capital of Kenya?"),
-            ("Peru", "Lima", "capital", "What of Peru?"),
-            ("Mars", "Red", "color", "What colour?"),
-        ],
-        columns=["subject", "object", "relation", "question"],
-    )
-    facts = facts.assign(
-        fact_id=facts["relation"] + "/" + facts["subject"],
-        domain="d",
-        source="",
-    )
+    """Three facts, whose answers begin so."""
+    facts = frame("""
+        fact_id        subject  object   relation  question
+        capital/Kenya  Kenya    Nairobi  capital   What is the capital of Kenya?
+        capital/Peru   Peru     Lima     capital   What of Peru?
+        color/Mars     Mars     Red      color     What colour?
+    """)
     facts["prefix"] = [prefix.format(name) for name in facts["subject"]]
     facts["aliases"] = [[], [], []]
     return facts.assign(
+        domain="d",
+        source="",
         popularity=np.nan,
         answer_type="",
         popularity_source="",
     )
 
 
-def test_wordings_are_frames_around_the_question():
-    said = spine.in_other_words(table().head(1)).set_index("form")["question"]
-    assert said.index.tolist() == [1, 2, 3, 4, 5]
-    assert said[2] == "Please tell me: What is the capital of Kenya?"
-    assert said[4] == "what is the capital of kenya"
-
-
 ASKED = "What is the capital of Kenya?"
 
 
+def test_wordings_are_frames_around_the_question():
+    rows = spine.in_other_words(table().head(1))
+    assert rows["form"].tolist() == [1, 2, 3, 4, 5]
+    assert rows["question"][1] == f"Please tell me: {ASKED}"
+    assert rows["question"][3] == "what is the capital of kenya"
+
+
+def test_sentences_stand_before_the_question():
+    """Answers that they state are of the whole table, whichever facts are asked."""
+    pool = table().assign(context=["Kenya lies in Africa.", "", ""])
+    rows = spine.behind_sentences(pool.head(1), pool)
+    sentences = dict(zip(rows["form"], rows["sentence"], strict=True))
+    assert sentences == {
+        "true": "The capital of Kenya is Nairobi",
+        "false": "The capital of Kenya is Lima",
+        "irrelevant": "The capital of Peru is Lima",
+        "nonsense": "The capital of Blorp is Nairobi",
+        "yours": "Kenya lies in Africa.",
+    }
+    for row in rows.itertuples():
+        assert row.question == f"{row.sentence.rstrip('.')}. {ASKED}"
+    # No other colour could be stated.
+    assert "color/Mars" not in set(spine.behind_sentences(pool, pool)["fact_id"])
+
+
 @pytest.mark.parametrize(
-    ("form", "sentence"),
+    ("subject", "form", "sentence"),
     [
-        ("true", "The capital of Kenya is Nairobi"),
-        ("false", "The capital of Kenya is Lima"),
-        ("irrelevant", "The capital of Peru is Lima"),
-        ("nonsense", "The capital of Blorp is Nairobi"),
-        ("yours", "Kenya lies in Africa."),
+        ("Kenya", "false", f'The answer to "{ASKED}" is Lima'),
+        (ASKED, "nonsense", 'The answer to "Blorp" is Nairobi'),  # as in a CSV of one's own
     ],
 )
-def test_sentences_stand_before_the_question(form, sentence):
-    """Answers that they state are of the whole table, whichever facts are asked."""
-    own = table().assign(context=["Kenya lies in Africa.", "", ""])
-    rows = spine.behind_sentences(own.head(1), own).set_index("form")
+def test_a_question_without_a_beginning_of_its_answer_is_quoted(subject, form, sentence):
+    pool = table("")
+    pool.loc[0, "subject"] = subject
+    rows = spine.behind_sentences(pool.head(1), pool).set_index("form")
     assert rows.loc[form, "sentence"] == sentence
-    assert rows.loc[form, "question"] == f"{sentence.rstrip('.')}. {ASKED}"
-    assert len(rows) == 5
-
-
-def test_no_other_colour_could_be_stated():
-    assert "color/Mars" not in set(spine.behind_sentences(table(), table())["fact_id"])
-
-
-def test_a_question_without_a_beginning_of_its_answer_is_quoted():
-    rows = spine.behind_sentences(table("").head(1), table("")).set_index("form")
-    assert rows.loc["false", "sentence"] == f'The answer to "{ASKED}" is Lima'
-    own = table("").assign(subject=table()["question"])  # as in a CSV of one's own
-    rows = spine.behind_sentences(own.head(1), own).set_index("form")
-    assert rows.loc["nonsense", "sentence"] == 'The answer to "Blorp" is Nairobi'
 
 
 def test_every_embedded_fact_has_a_nonsense_twin():
+    """The answer stands behind the nonsense, as behind the subject."""
     every = questions(None, "gemma-3-270m").table
     rows = spine.behind_sentences(every, every)
-    texts = rows.pivot(
-        index="fact_id",
-        columns="form",
-        values="sentence",
-    )
+    texts = rows.pivot(index="fact_id", columns="form", values="sentence")
     assert len(texts) == len(every)
-    assert texts["nonsense"].str.contains("Blorp").all()
-    assert (texts["nonsense"].str.partition("Blorp")[2] != "").all()  # the answer stands behind it
-    twin_of = texts["nonsense"].str.split("Blorp").str[-1]
-    assert all(true.endswith(end) for true, end in zip(texts["true"], twin_of, strict=True))
+    for twin, true in zip(texts["nonsense"], texts["true"], strict=True):
+        before, end = twin.rsplit("Blorp", 1)
+        assert end, before
+        assert true.endswith(end)
 
 
 def test_dated_facts_are_asked_at_the_year_in_their_middle():
-    facts = spine.dated_facts(12, 0)
-    for row in facts.itertuples():
+    for row in spine.dated_facts(12, 0).itertuples():
         middle = (int(row.start[:4]) + int(row.end[:4] or 2020)) // 2
         assert row.question.startswith(f"In {middle}, ")
         assert row.prefix.startswith(f"In {middle}, ")
@@ -108,14 +98,14 @@ def test_everything_is_asked_in_the_models_own_prompt():
     """World-s, a grown model of which asking costs little."""
     model = load_model("world-s")
     asked = load_named(["world"], limit=24).table
-    said = spine.greedy(model, asked, (0.2, 0.5, 1.0, 2.0, 4.0))
-    assert (said["prompt"] == "Q: " + asked["question"] + "\nA:").all()
-    assert said["t_b"].notna().any()
     changed = spine.in_other_words(asked)
     assert changed["form"].value_counts().to_dict() == dict.fromkeys((1, 2, 3, 8, 9), 24)
+    plain = spine.greedy(model, asked, (0.2, 0.5, 1.0, 2.0, 4.0))
+    assert plain["t_b"].notna().any()
     again = spine.greedy(model, changed)
-    assert (again["prompt"] == "Q: " + changed["question"] + "\nA:").all()
     assert again["t_b"].isna().all()  # no temperatures were asked for
+    for answers in (plain, again):
+        assert (answers["prompt"] == "Q: " + answers["question"] + "\nA:").all()
     assert spine.behind_sentences(asked, asked).empty
 
 
@@ -128,7 +118,8 @@ def test_everything_is_asked_in_the_models_own_prompt():
     ],
 )
 def test_a_free_answer_may_be_a_sentence_that_states_the_name(text, bare, states):
-    model, asked = Rule(lambda question: text), table().head(1)
+    model = Rule(lambda question: text)
+    asked = table().head(1)
     assert spine.greedy(model, asked)["right"].tolist() == [bare]
     assert spine.greedy(model, asked, free=True)["right"].tolist() == [states]
 
@@ -143,17 +134,18 @@ TALKS = {
 
 
 def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
+    """2^(1/t) against twice 1 is one half at t = 1. The entropy is over ten tokens, seven of them
+    impossible."""
     model = toy_model(TALKS, **CHAT)
-    said = spine.named(model, table("").head(1), probe.GRID)
-    row = said.iloc[0]
+    rows = spine.named(model, table("").head(1), probe.GRID)
+    row = rows.iloc[0]
     assert (row["text"], row["right"]) == ("It is Nairobi city", True)
     assert (row["begin"], row["end"]) == (1, 2)
     assert row["logprob"] == pytest.approx(np.log(0.5), abs=1e-5)
-    # 2^(1/t) against twice 1 is one half at t = 1. Entropy over ten tokens, seven of them impossible.
     assert row["t_b"] == pytest.approx(1, abs=1e-3)
     entropy = -(0.5 * np.log10(0.5) + 0.5 * np.log10(0.25))
     assert row["entropy"] == pytest.approx(entropy, abs=1e-4)
-    kept = np.exp(spine.tempered(model, said, [0.7]))
+    kept = np.exp(spine.tempered(model, rows, [0.7]))
     odds = 2 ** (1 / 0.7)
     assert kept[0, 0] == pytest.approx(odds / (odds + 2), abs=1e-4)
 
@@ -161,10 +153,10 @@ def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
 def test_a_bare_name_is_scored_as_it_stands(toy_model):
     """As in a format in which models answer with the name."""
     model = toy_model({"<|assistant|>": {"Nairobi": 0.7, "Lima": 0.3}}, **CHAT)
-    said = spine.named(model, table("").head(1), probe.GRID).iloc[0]
-    assert (said["begin"], said["end"]) == (0, 1)
-    assert said["logprob"] == pytest.approx(np.log(0.7), abs=1e-5)
-    assert said["t_b"] == spine.HIGHEST  # of two it stays the likelier
+    row = spine.named(model, table("").head(1), probe.GRID).iloc[0]
+    assert (row["begin"], row["end"]) == (0, 1)
+    assert row["logprob"] == pytest.approx(np.log(0.7), abs=1e-5)
+    assert row["t_b"] == spine.HIGHEST  # of two it stays the likelier
 
 
 @pytest.mark.parametrize(
@@ -177,57 +169,51 @@ def test_a_bare_name_is_scored_as_it_stands(toy_model):
 )
 def test_which_tokens_are_the_name(tokens, place):
     tops = [[(token, -0.1)] for token in tokens]
-    said = Generation("p", ' It "Nairobi"', [1, 2, 3, 4], [-0.1] * 4, tops)
-    assert spine.name_tokens(said, ["Nairobi"]) == place
+    answer = Generation("p", ' It "Nairobi"', [1, 2, 3, 4], [-0.1] * 4, tops)
+    assert spine.name_tokens(answer, ["Nairobi"]) == place
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "found"),
-    [
-        ("The capital of Kenya is Nairobi, of course", ["Nairobi"], "Nairobi"),
-        ("It is Washington, D.C., the seat", ["Washington, D.C."], "Washington, D.C"),
-        ("the Kenyan shillings", ["Kenyan shilling"], "Kenyan shillings"),
-        ("He is from the United States", ["the United States"], "United States"),
-        ("about 1,457 people", ["1457"], "1,457"),
-        ("It is hip-hop music", ["hip hop"], "hip-hop"),
-        ("It is São Tomé.", ["Sao Tome"], "São Tomé"),
-        ("It is Lima", ["Nairobi"], None),
-        ("", ["Nairobi"], None),
-    ],
-)
-def test_where_a_name_stands(text, names, found):
-    place = spine.name_in(text, names)
-    assert (place and text[slice(*place)]) == found
+PLACES = frame("""
+    text                                        name              found
+    The capital of Kenya is Nairobi, of course  Nairobi           Nairobi
+    It is Washington, D.C., the seat            Washington, D.C.  Washington, D.C
+    the Kenyan shillings                        Kenyan shilling   Kenyan shillings
+    He is from the United States                the United States  United States
+    about 1,457 people                          1457              1,457
+    It is hip-hop music                         hip hop           hip-hop
+    It is São Tomé.                             Sao Tome          São Tomé
+    It is Lima                                  Nairobi           NaN
+""")
 
 
-LATE = {  # what a chat model says first, and the tokens that lead to the answer
-    "a newline": {"\n": {"Nairobi": 1.0}},
-    "a label": {"The answer is:": {"\n": 1.0}, "\n": {"Nairobi": 1.0}},
-    "a thought": {
-        "<think>": {"\n": 1.0},
-        "\n": {"Hm": 1.0},
-        "Hm": {"</think>": 1.0},
-        "</think>": {"Nairobi": 1.0},
-    },
-    "nothing": {},
+def test_where_a_name_stands():
+    for row in PLACES.itertuples():
+        place = spine.name_in(row.text, [row.name])
+        if pd.isna(row.found):
+            assert place is None
+        else:
+            assert row.text[slice(*place)] == row.found
+    assert spine.name_in("", ["Nairobi"]) is None
+
+
+LATE = {  # what a chat model thinks first, and the tokens that lead to the answer
+    "<think>": {"\n": 1.0},
+    "\n": {"Hm": 1.0},
+    "Hm": {"</think>": 1.0},
+    "</think>": {"Nairobi": 1.0},
 }
 
 
-@pytest.mark.parametrize("kind", LATE)
-def test_a_card_knows_an_answer_that_begins_late(toy_model, tmp_path, kind):
-    """And one that ends at a special token which no file calls its end."""
-    rows = LATE[kind]
-    first = next(iter(rows), "Nairobi")
-    rows = {
-        "<model>": {first: 1.0},
-        **rows,
-        "Nairobi": {"<eot>": 1.0},
-        "<eot>": {"model": 1.0},
-    }
-    model = toy_model(rows, prompt_format="chat", chat=("<user>", "<model>"))
+@pytest.mark.parametrize(("first", "rows"), [("<think>", LATE), ("Nairobi", {})])
+def test_a_card_knows_an_answer_that_begins_late(toy_model, tmp_path, first, rows):
+    """Where else it begins, is tested of `endings`. It ends at a special token which no file calls
+    its end."""
+    ends = {"Nairobi": {"<eot>": 1.0}, "<eot>": {"model": 1.0}}
+    chain = {"<model>": {first: 1.0}} | rows | ends
+    model = toy_model(chain, prompt_format="chat", chat=("<user>", "<model>"))
     model.tokenizer.add_special_tokens({"additional_special_tokens": ["<eot>"]})
     data = tmp_path / "mine.csv"
-    data.write_text("question,answer\nWhat is the capital of Kenya?,Nairobi\n", encoding="utf-8")
+    data.write_text(f"question,answer\n{ASKED},Nairobi\n")
     [fact] = card(model, data, known=1).facts
     assert (fact.answer, fact.known) == ("Nairobi", True)
     assert fact.numbers["logprob"] == pytest.approx(0, abs=1e-5)
@@ -240,31 +226,21 @@ class Filtered(Model):
 
     def answer(self, job):
         for row, request in enumerate(job.requests):
-            if "Peru" in request["prompt"]:
-                said = Generation(request["prompt"], "", [], [], refused=[FILTERED])
-            else:
-                said = Generation(request["prompt"], " Nairobi", [], [])
-            yield [row], [[said] * job.settings["n"] if job.operation == "sample" else said]
+            prompt = request["prompt"]
+            answer = Generation(prompt, " Nairobi", [], [])
+            if "Peru" in prompt:
+                answer = Generation(prompt, "", [], [], refused=[FILTERED])
+            yield [row], [[answer] * job.settings["n"] if job.operation == "sample" else answer]
 
 
 def test_a_card_counts_what_a_filter_refused(tmp_path):
     """Peru's question is asked once; each has a relation of its own, so that no sentence is asked."""
     lacks = dict.fromkeys(("score", "temper", "token_ids"), "none")
     about = {"prompt_format": "two-shot", "chat": None, "lacks": lacks}
-    rows = "What is the capital of Kenya?,Nairobi,a\nWhat is the capital of Peru?,Lima,b\n"
+    model = Filtered(name="filtered", fingerprint="filtered", **about)
     data = tmp_path / "mine.csv"
-    data.write_text(f"question,answer,relation\n{rows}", encoding="utf-8")
-    made = card(
-        Filtered(
-            name="filtered",
-            fingerprint="filtered",
-            **about,
-        ),
-        data,
-        known=2,
-    )
-    assert {fact.accepted[0]: fact.answer for fact in made.facts} == {
-        "Nairobi": "Nairobi",
-        "Lima": "",
-    }
+    data.write_text(f"question,answer,relation\n{ASKED},Nairobi,a\nWhat of Peru?,Lima,b\n")
+    made = card(model, data, known=2)
+    answers = {fact.accepted[0]: fact.answer for fact in made.facts}
+    assert answers == {"Nairobi": "Nairobi", "Lima": ""}
     assert "an endpoint's filter refused 1 prompts, which count as wrong answers" in made.notes
