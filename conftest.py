@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -65,17 +63,20 @@ def pytest_configure(config: pytest.Config) -> None:
     compare_exactly = plugin.IPyNbCell.compare_outputs
 
     def setup(self: Any) -> None:
-        notebook, out = self.path.relative_to(ROOT).as_posix(), saved_by(self)
+        notebook = name_of(self)
+        out = saved_by(self)
         shutil.rmtree(out, ignore_errors=True)  # of an earlier run
         out.mkdir(parents=True)
         variables = kernel_environment(Mode(ROOT, records="replay"), notebook, out)
         variables["PYTHONSTARTUP"] = str(ROOT / "tests" / "opened.py")
         forks.use(variables)  # from the first notebook on: other tests need no kernel
-        with mock.patch.dict(os.environ, variables):
+        with pytest.MonkeyPatch.context() as environment:
+            for name, value in variables.items():
+                environment.setenv(name, value)
             start_kernel(self)
 
     def collect(self: Any) -> Iterator[pytest.Item]:
-        outputs = held_outputs(self.path.relative_to(ROOT).as_posix())
+        outputs = held_outputs(name_of(self))
         for item in collect_cells(self):
             item.cell.outputs = outputs.get(item.cell.id, item.cell.outputs)
             yield item
@@ -114,9 +115,14 @@ def held_outputs(notebook: str) -> dict[str, Any]:
     return {cell.id: cell.outputs for cell in cells if cell.cell_type == "code"}
 
 
-def saved_by(notebook: pytest.Collector) -> Path:
+def name_of(notebook: Any) -> str:
+    """The path of a notebook in the repository."""
+    return notebook.path.relative_to(ROOT).as_posix()
+
+
+def saved_by(notebook: Any) -> Path:
     """Where what a notebook saves goes: never over the committed files."""
-    return ROOT / "build" / "nbval" / notebook.path.relative_to(ROOT).with_suffix("")
+    return ROOT / "build" / "nbval" / Path(name_of(notebook)).with_suffix("")
 
 
 class SavedData(pytest.Item):
@@ -126,39 +132,47 @@ class SavedData(pytest.Item):
     """
 
     def runtest(self) -> None:
-        notebook = self.path.relative_to(ROOT).as_posix()
-        out = saved_by(self.parent)
-        new = {path.relative_to(out).as_posix() for path in out.glob("figures/**/*.csv")}
-        texts = held()
-        old = {
-            path.removesuffix("json") + "csv"
-            for path, text in texts.items()
-            if path.startswith("figures/")
-            and path.endswith(".json")
-            and json.loads(text)["notebook"] == notebook
-        }
-        wrong = [f"{path} is in git, but this notebook no longer saves it" for path in old - new]
-        wrong += [f"{path} is not in git: {UPDATE}" for path in new - old]
-        for path in sorted(new & old):
-            difference = compare_tables((out / path).read_text("utf-8"), texts[path])
-            if found := [*difference.others, *(place for _, place in difference.moves)]:
-                wrong.append("\n".join([f"{path} is not what it was; {UPDATE}:", *found[:SHOWN]]))
-        named = {
-            path
-            for about in out.glob("figures/**/*.json")
-            for path in json.loads(about.read_text("utf-8")).get("inputs", [])
-        }
-        opened = (out / "opened.txt").read_text("utf-8") if (out / "opened.txt").exists() else ""
-        before, _, _ = opened.rpartition("saved\n")  # what is read after that is only shown
-        read = {path for path in before.splitlines() if not path.startswith(("saved", *NO_INPUTS))}
-        wrong += [
-            f"{path} was read, and no .json says so: see paths.noted" for path in read - named
-        ]
+        out = saved_by(self)
+        wrong = [*changed_tables(name_of(self), out), *unnamed_inputs(out)]
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, 0, f"{self.path.relative_to(ROOT)}::{self.name}"
+        return self.path, 0, f"{name_of(self)}::{self.name}"
+
+
+def changed_tables(notebook: str, out: Path) -> Iterator[str]:
+    """How the tables that a notebook saved differ from those that git holds of it."""
+    texts = held()
+    new = {path.relative_to(out).as_posix() for path in out.glob("figures/**/*.csv")}
+    old = set()
+    for path, text in texts.items():
+        is_about = path.startswith("figures/") and path.endswith(".json")
+        if is_about and json.loads(text)["notebook"] == notebook:
+            old.add(path.removesuffix("json") + "csv")
+    for path in sorted(old - new):
+        yield f"{path} is in git, but this notebook no longer saves it"
+    for path in sorted(new - old):
+        yield f"{path} is not in git: {UPDATE}"
+    for path in sorted(new & old):
+        difference = compare_tables((out / path).read_text("utf-8"), texts[path])
+        found = [*difference.others, *(place for _, place in difference.moves)]
+        if found:
+            yield "\n".join([f"{path} is not what it was; {UPDATE}:", *found[:SHOWN]])
+
+
+def unnamed_inputs(out: Path) -> Iterator[str]:
+    """The data files that a notebook read before it saved its last table, and that no .json of its
+    own names."""
+    named = set()
+    for about in out.glob("figures/**/*.json"):
+        named.update(json.loads(about.read_text("utf-8")).get("inputs", []))
+    opened = out / "opened.txt"
+    text = opened.read_text("utf-8") if opened.exists() else ""
+    before, _, _ = text.rpartition("saved\n")  # what is read after that is only shown
+    for path in sorted({*before.splitlines()} - named):
+        if not path.startswith(("saved", *NO_INPUTS)):
+            yield f"{path} was read, and no .json says so: see paths.noted"
 
 
 def align(test: str, reference: str) -> str:
@@ -167,14 +181,13 @@ def align(test: str, reference: str) -> str:
     So the result equals `reference` exactly if the two agree, and otherwise differs from it only
     where they do not. Numbers are paired in order; if their count differs, nothing is replaced.
     """
-    old = NUMBER.findall(reference)
-    if len(NUMBER.findall(test)) != len(old):
+    counterparts = NUMBER.findall(reference)
+    if len(NUMBER.findall(test)) != len(counterparts):
         return test
-    counterparts = iter(old)
 
     def nearest(new: re.Match[str]) -> str:
-        counterpart = next(counterparts)
-        return counterpart if close(new[0], counterpart) else new[0]
+        old = counterparts.pop(0)
+        return old if close(new[0], old) else new[0]
 
     return NUMBER.sub(nearest, test)
 
@@ -183,8 +196,8 @@ def with_tolerance(test: list[Any], reference: list[Any]) -> tuple[list[Any], li
     """Both lists of outputs in canonical form, numbers of `test` aligned with `reference`."""
     import nbformat
 
-    test = clean_outputs([nbformat.from_dict(output) for output in test])
-    reference = clean_outputs([nbformat.from_dict(output) for output in reference])
+    test = clean_outputs(list(map(nbformat.from_dict, test)))
+    reference = clean_outputs(list(map(nbformat.from_dict, reference)))
     for new, old in zip(test, reference, strict=False):  # nbval itself reports unequal lengths
         if new.output_type != old.output_type:
             continue

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-import pandas as pd
 import psutil
 import pytest
 from export_records import export
@@ -108,9 +107,15 @@ def threads(tmp_path):
     import dask
     from distributed import LocalCluster
 
-    options = {"processes": False, "threads_per_worker": 1, "protocol": "tcp://"}
-    options |= {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}, "dashboard_address": None}
-    options |= {"local_directory": str(tmp_path), "silence_logs": logging.CRITICAL}
+    options = {
+        "processes": False,
+        "threads_per_worker": 1,
+        "protocol": "tcp://",
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+        "dashboard_address": None,
+        "local_directory": str(tmp_path),
+        "silence_logs": logging.CRITICAL,
+    }
     # A scheduler that is gone is not waited for when its workers close.
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}), ExitStack() as stack:
         yield lambda n: stack.enter_context(LocalCluster(n_workers=n, **options))
@@ -166,22 +171,20 @@ def base(path, toy):
 
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """put(repo, commit, name, content, ref="main") lays a file into an offline hub cache."""
+    """put(repo, commit, name, content, ref) lays bytes, or a table as parquet, into an offline hub
+    cache; `ref` is a branch that is this commit."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
-    def put(
-        repo: str, commit: str, name: str, content: pd.DataFrame | bytes, ref: str | None = None
-    ) -> Path:
+    def put(repo, commit, name, content, ref=""):
         folder = tmp_path / "hub" / f"datasets--{repo.replace('/', '--')}"
         file = folder / "snapshots" / commit / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, bytes):
-            file.write_bytes(content)
-        else:
-            content.to_parquet(file)
+        if not isinstance(content, bytes):
+            content = content.to_parquet()
+        file.write_bytes(content)
         if ref:
             (folder / "refs").mkdir(exist_ok=True)
             (folder / "refs" / ref).write_text(commit)

@@ -11,12 +11,17 @@ OUT = Path(os.environ["FACTROBUST_OUT"])
 
 
 def note(event: str, arguments: tuple[object, ...]) -> None:
-    path = Path(str(arguments[0])) if event == "open" else ROOT
-    found = [path.relative_to(ROOT).as_posix()] if path.is_relative_to(ROOT / "data") else []
-    found += ["saved"] if path.is_relative_to(OUT / "figures") else []
-    if found:
+    if event != "open":
+        return
+    path = Path(str(arguments[0]))
+    line = ""
+    if path.is_relative_to(OUT / "figures"):
+        line = "saved"
+    if path.is_relative_to(ROOT / "data"):
+        line = path.relative_to(ROOT).as_posix()
+    if line:
         with (OUT / "opened.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{found[0]}\n")
+            file.write(f"{line}\n")
 
 
 sys.addaudithook(note)

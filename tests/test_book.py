@@ -3,8 +3,8 @@
 They need the extra `book` and a chromium: what is missing skips a test and is named.
 """
 
-import importlib.util
 import re
+import runpy
 from contextlib import contextmanager
 
 import pandas as pd
@@ -19,17 +19,14 @@ widths = pytest.mark.parametrize("width", [DESK, PHONE])
 PACKAGES = ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx_revealjs", "latex2mathml")
 
 
-def module(name):
-    spec = importlib.util.spec_from_file_location(f"book_{name}", ROOT / "book" / f"{name}.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+def main_of(name):
+    return runpy.run_path(str(ROOT / "book" / f"{name}.py"))["main"]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorables")
-    module("explorables").main(folder)
+    main_of("explorables")(folder)
     return folder
 
 
@@ -39,27 +36,29 @@ def book(tmp_path_factory):
     for package in PACKAGES:
         pytest.importorskip(package, reason=f"{package} is in the extra 'book'")
     folder = tmp_path_factory.mktemp("book")
-    assert module("build").main(folder) == 0  # with a warning it is 1
+    assert main_of("build")(folder) == 0  # with a warning it is 1
     return folder / "html"
 
 
 @contextmanager
 def opened(browser, file, width=DESK):
     """A page; its console and its scripts must not complain, nor may it ask another host."""
-    page = browser.new_page(viewport={"width": width, "height": 768})
-    wrong, asked = [], []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(file.as_uri())
-    yield page
-    page.close()
+    wrong = []
+    asked = []
+    with browser.new_page(viewport={"width": width, "height": 768}) as page:
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(file.as_uri())
+        yield page
     assert wrong == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
-def figures(name, where):
-    return pd.read_csv(ROOT / "figures" / f"{name}.csv").query(where)
+def gemmas(name, where="n > 0"):
+    """Gemma's rows of a figure's data, or of a table."""
+    table = pd.read_csv(ROOT / "figures" / f"{name}.csv")
+    return table.query("model == 'gemma-3-270m'").query(where)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,8 +86,7 @@ def test_every_slider_moves_figure_and_number(browser, pages, name, width):
 
 def test_the_dial_climbs_past_every_model_of_the_paper(browser, pages):
     """Gemma's FRS at s = 1 and at the end of figure-dial, and how many of table 1's five lie below."""
-    own = figures("1-decoding/figure-dial", "d == 1 and model == 'gemma-3-270m'")
-    own = own.set_index("s")["frs"].sort_index()
+    own = gemmas("1-decoding/figure-dial", "d == 1").set_index("s")["frs"].sort_index()
     theirs = load_published("1-decoding-table-1").query("d == 1")["frs"]
     with opened(browser, pages / "dial.html") as page:
         for s in (1, own.index.max()):
@@ -100,7 +98,7 @@ def test_the_dial_climbs_past_every_model_of_the_paper(browser, pages):
 
 def test_of_the_cube_the_fact_is_left(browser, pages):
     """All four parts at first, the fact alone with its interval at the end."""
-    own = figures("2-time/figure-cube", "model == 'gemma-3-270m'").set_index("effect")
+    own = gemmas("2-time/figure-cube").set_index("effect")
     fact = own.loc["the fact"]
     with opened(browser, pages / "cube.html") as page:
         number = page.locator("#number")
@@ -113,18 +111,19 @@ def test_of_the_cube_the_fact_is_left(browser, pages):
 
 def test_the_meter_splits_following_into_copying_and_reading(browser, pages):
     """Gemma in the question's words: the false sentence, then nonsense, and what is left."""
-    own = figures("4-context/table-meter", "model == 'gemma-3-270m' and words == 'question'")
-    percents = (100 * own.set_index("part")[["mean", "low", "high"]]).round().astype(int)
+    own = gemmas("4-context/table-meter", "words == 'question'").set_index("part")
+    percents = (100 * own[["mean", "low", "high"]]).round().astype(int)
+    steps = (("0", "following", "capital"), ("2", "copying", "blorp"))
     with opened(browser, pages / "meter.html") as page:
-        sentence, number = page.locator("#sentence"), page.locator("#number")
-        assert "The capital of Kenya is Lima. What" in sentence.inner_text()
-        for about, part in ((0, "following"), (2, "copying")):
-            page.locator("#about").fill(str(about))
+        for about, part, word in steps:
+            page.locator("#about").fill(about)
             mean, low, high = percents.loc[part]
-            assert f"follows {mean}% [{low}%, {high}%]" in number.inner_text()
-        assert "The blorp of Kenya is Lima. What" in sentence.inner_text()
+            said = page.locator("#number").inner_text()
+            assert f"follows {mean}% [{low}%, {high}%]" in said
+            sentence = page.locator("#sentence").inner_text()
+            assert f"The {word} of Kenya is Lima. What" in sentence
         mean, low, high = percents.loc["reading"]
-        assert f"{mean} points [{low}, {high}] are reading" in number.inner_text()
+        assert f"{mean} points [{low}, {high}] are reading" in said
 
 
 def test_the_book_has_its_pictures_and_needs_no_network(book):
@@ -162,14 +161,13 @@ def test_slides_have_each_exercise_above_its_solution(book, browser, week):
     exercises = re.findall(r"^\| (\d\.\d .+?) \|", notebook, re.MULTILINE)
     with opened(browser, book / "slides" / f"week-{week}.html") as page:
         page.wait_for_function("Reveal.isReady()")
-        (first, _), *rest, (last, _) = slides = page.evaluate(SLIDES)
-        assert first.startswith(f"Week {week}: ")
-        assert last.startswith("Take with you")
-        assert len(rest) == 3 * len(exercises)
-        for exercise, (task, _), (solution, _) in zip(
-            exercises, rest[::3], rest[1::3], strict=True
-        ):
-            assert task.startswith(exercise)
-            assert "$" not in task  # formulas are drawn
-            assert f"{exercise[:3]}: right." in solution
-        assert [words for words, is_cut in slides if is_cut] == []
+        slides = page.evaluate(SLIDES)
+    assert [words for words, is_cut in slides if is_cut] == []
+    first, *rest, last = [words for words, _ in slides]
+    assert first.startswith(f"Week {week}: ")
+    assert last.startswith("Take with you")
+    assert len(rest) == 3 * len(exercises)
+    for exercise, task, solution in zip(exercises, rest[::3], rest[1::3], strict=True):
+        assert task.startswith(exercise)
+        assert "$" not in task  # formulas are drawn
+        assert f"{exercise[:3]}: right." in solution

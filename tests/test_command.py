@@ -3,16 +3,18 @@
 import json
 import os
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from frames import cells
 
 from factrobust import command
 from factrobust.models import records
@@ -22,10 +24,10 @@ from factrobust.together import answers
 from factrobust.together.card import card
 
 faulty = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/models/faulty_server.py")))
-QUESTIONS = "question,answer\n" + "".join(f"What is number {i}?,n{i}\n" for i in range(30))
+QUESTIONS = ["question,answer", *(f"What is number {i}?,n{i}" for i in range(30))]
 
 
-def said(text, n=1, delay=0.0):
+def chat_reply(text, n=1, delay=0.0):
     """What a chat's server replies, n times over."""
     message = {"role": "assistant", "content": text}
     choices = [{"index": i, "message": message, "finish_reason": "stop"} for i in range(n)]
@@ -33,10 +35,30 @@ def said(text, n=1, delay=0.0):
 
 
 def ends(capsys, *arguments):
-    """The exit status and what was said on the way out."""
+    """The exit status, and what is printed on the way out."""
     with pytest.raises(SystemExit) as stopped:
         command.main([*arguments])
     return stopped.value.code, capsys.readouterr().err
+
+
+def sentence(capsys, *arguments):
+    """The one sentence on what cannot be done."""
+    status, error = ends(capsys, *arguments)
+    assert status == 2
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A function for the options of a CSV with this many facts, and of a folder for the files."""
+
+    def written(n):
+        data = tmp_path / "mine.csv"
+        data.write_text("\n".join(QUESTIONS[: n + 1]))
+        return ["--data", str(data), "--out", str(tmp_path / "out")]
+
+    return written
 
 
 @pytest.fixture
@@ -47,42 +69,35 @@ def nothing_is_asked(monkeypatch):
     monkeypatch.setattr("factrobust.models.interface.Model._run", refuse)
 
 
+IMPOSSIBLE = """
+    card ''                                            a name is empty
+    flips world-s ''                                   a name is empty
+    flips '' world-s                                   a name is empty
+    flips world-s world-x                              no model is called 'world-x'
+    flips world-s world-s#chats                        is no name of a model
+    flips world-s world-m --data none.csv              none.csv is no file
+    flips world-s world-m --fail-if 'loss>0.05'        is no condition; write one
+    flips x y --fail-if "__import__('os').system('x')>1"  is no condition
+    flips world-s world-m --margin 3                   the margin 3.0 is no share
+    flips world-s world-m~round9999                    cannot be changed by 'round 9999'
+    flips world-s world-m#chat                         has no chat template
+    flips world-s world-m --out ROOT/README.md/x       is a file, so that nothing
+    card world-s --data none.csv                       none.csv is no file
+    card world-s --out ROOT/README.md                  is a file, so that nothing
+    ask world-x Who?                                   no model is called 'world-x'
+    ask world-s ' '                                    a question is empty
+    flips world-s 'http://127.0.0.1:9/v1 x'            no server answers at http://127.0.0.1:9/v1
+    card 'http://127.0.0.1:9/v1 x'                     start it, or mend the address
+    flips none.jsonl none.jsonl                        none.jsonl is no file
+    flips world-s llama.cpp:no.gguf                    is no .gguf file; give llama.cpp:FILE.gguf
+"""
+
+
 @pytest.mark.usefixtures("nothing_is_asked")
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["card", ""], "a name is empty"),
-        (["flips", "world-s", ""], "a name is empty"),
-        (["flips", "", "world-s"], "a name is empty"),
-        (["flips", "world-s", "world-x"], "no model is called 'world-x'"),
-        (["flips", "world-s", "world-s#chats"], "is no name of a model"),
-        (["flips", "world-s", "world-m", "--data", "none.csv"], "none.csv is no file"),
-        (["flips", "world-s", "world-m", "--fail-if", "loss>0.05"], "is no condition; write one"),
-        (["flips", "x", "y", "--fail-if", "__import__('os').system('x')>1"], "is no condition"),
-        (["flips", "world-s", "world-m", "--margin", "3"], "the margin 3.0 is no share"),
-        (["flips", "world-s", "world-m#chat"], "has no chat template"),
-        (
-            ["flips", "world-s", "world-m", "--out", f"{ROOT}/README.md/x"],
-            "is a file, so that nothing",
-        ),
-        (["card", "world-s", "--data", "none.csv"], "none.csv is no file"),
-        (["card", "world-s", "--out", f"{ROOT}/README.md"], "is a file, so that nothing"),
-        (["ask", "world-x", "Who?"], "no model is called 'world-x'"),
-        (["ask", "world-s", " "], "a question is empty"),
-        (
-            ["flips", "world-s", "http://127.0.0.1:9/v1 x"],
-            "no server answers at http://127.0.0.1:9/v1",
-        ),
-        (["card", "http://127.0.0.1:9/v1 x"], "start it, or mend the address"),
-        (["flips", "none.jsonl", "none.jsonl"], "none.jsonl is no file"),
-        (["flips", "world-s", "llama.cpp:no.gguf"], "is no .gguf file; give llama.cpp:FILE.gguf"),
-    ],
-)
-def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, arguments, said):
-    status, error = ends(capsys, *arguments)
-    assert status == 2
-    assert said in error
-    assert error.count("\n") == 1
+@pytest.mark.parametrize(("words", "fault"), cells(IMPOSSIBLE))
+def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, words, fault):
+    arguments = shlex.split(words.replace("ROOT", str(ROOT)))
+    assert fault in sentence(capsys, *arguments)
 
 
 @pytest.mark.usefixtures("nothing_is_asked")
@@ -90,15 +105,11 @@ def test_weights_that_are_not_there_are_named_before_the_first_model_is_asked(
     capsys, monkeypatch, tmp_path
 ):
     """As in a wheel, which brings no grown model, and without the package of embedded weights."""
-    status, error = ends(capsys, "flips", "world-s", "world-m~round9999")
-    assert (status, error.count("\n")) == (2, 1)
     monkeypatch.setattr("factrobust.models.load.GROWN", tmp_path)
-    status, error = ends(capsys, "flips", "gemma-3-270m", "world-s~round4")
-    assert (status, error.count("\n")) == (2, 1)
+    error = sentence(capsys, "flips", "gemma-3-270m", "world-s~round4")
     assert error.startswith("the weights of world-s are in the repository alone")
     monkeypatch.setattr("factrobust.models.load.find_spec", lambda _: None)
-    status, error = ends(capsys, "card", "smollm2-135m-instruct#two-shot")
-    assert (status, error.count("\n")) == (2, 1)
+    error = sentence(capsys, "card", "smollm2-135m-instruct#two-shot")
     assert "the weights of smollm2-135m-instruct are not installed (package" in error
 
 
@@ -112,76 +123,72 @@ def test_a_server_that_is_there_is_sent_no_key(monkeypatch):
             seen.append((self.path, self.headers.get("Authorization")))
             self.send_error(404)
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.handle_request, daemon=True).start()
         command.check_model(f"http://127.0.0.1:{server.server_port}/v1 llama")
-        server.shutdown()
     assert seen == [("/v1/models", None)]
+
+
+COMPLETED = """
+    card_pos_0_COMPGEN     _shtab_compgen_files
+    flips_pos_0_COMPGEN    _shtab_compgen_files
+    flips_pos_1_COMPGEN    _shtab_compgen_files
+    flips___data_COMPGEN   _shtab_compgen_files
+    card___out_COMPGEN     _shtab_compgen_dirs
+    flips___dtype_choices  (float32 bfloat16 float16)
+"""
 
 
 def test_a_shell_completes_files_folders_and_choices(capsys):
     with pytest.raises(SystemExit):
         command.main(["--print-completion", "bash"])
     script = capsys.readouterr().out
-    for argument, kind in (
-        ("card_pos_0", "files"), ("flips_pos_0", "files"), ("flips_pos_1", "files"),
-        ("flips___data", "files"), ("card___out", "dirs"),
-    ):  # fmt: skip
-        assert f"_shtab_factrobust_{argument}_COMPGEN=_shtab_compgen_{kind}" in script
-    assert "_shtab_factrobust_flips___dtype_choices=(float32 bfloat16 float16)" in script
+    for argument, kind in cells(COMPLETED):
+        assert f"_shtab_factrobust_{argument}={kind}" in script
 
 
-@pytest.mark.parametrize(("option", "known"), [([], 3), (["--all"], 6)])
+@pytest.mark.parametrize(
+    ("option", "counts"),
+    [
+        ([], "3 of 6 facts were asked and 3 of them are known"),
+        (["--all"], "6 facts were asked and 6 of them are known"),
+    ],
+)
 @pytest.mark.usefixtures("new_records")
-def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, tmp_path, capsys, option, known):
+def test_a_part_of_the_facts_is_asked_or_all(monkeypatch, mine, capsys, option, counts):
     """A model that knows everything; three facts are asked at a time, until three are known."""
     monkeypatch.setattr("factrobust.together.card.CHUNK", 3)
-    monkeypatch.setattr(card, "__kwdefaults__", card.__kwdefaults__ | {"known": 3})
-    (tmp_path / "mine.csv").write_text("\n".join(QUESTIONS.splitlines()[:7]))
+    monkeypatch.setitem(card.__kwdefaults__, "known", 3)
+
+    def answer(body):
+        number = body["messages"][0]["content"].split("number ")[-1][0]
+        return chat_reply(f"n{number}", body.get("n") or 1)
+
     with faulty.faulty_server() as server:
-
-        def answer(body):
-            [*_, asked] = body["messages"][0]["content"].split("number ")
-            return said(f"n{asked[0]}", body.get("n") or 1)
-
         server.answer = answer
-        files = ["--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out")]
-        command.main(["card", f"{server.url} llama", *files, *option])
-    of_all = "" if option else " of 6"
-    told = f"{known}{of_all} facts were asked and {known} of them are known"
-    assert told in capsys.readouterr().out
+        command.main(["card", f"{server.url} llama", *mine(6), *option])
+    assert counts in capsys.readouterr().out
 
 
 def test_a_fault_of_ours_or_of_a_library_is_no_verdict(capsys, monkeypatch, tmp_path):
     """1 is the status of a condition that holds; a traceback is kept."""
-    monkeypatch.setattr(command, "TRACEBACK", tmp_path / "failed" / "trace.txt")
+    trace = tmp_path / "failed" / "trace.txt"
+    monkeypatch.setattr(command, "TRACEBACK", trace)
 
     def broken(*_, **__):
         raise RuntimeError("size mismatch\nfor lm_head")
 
     monkeypatch.setattr("factrobust.together.card.card", broken)
-    status, error = ends(capsys, "card", "world-s")
-    assert status == 2
+    error = sentence(capsys, "card", "world-s")
     assert error.startswith("RuntimeError: size mismatch (the whole of it is in ")
-    assert "for lm_head" in (tmp_path / "failed" / "trace.txt").read_text()
+    assert "for lm_head" in trace.read_text()
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["card"],
-        ["flips", "a"],
-        ["ask", "a"],
-        ["diff", "a", "b"],
-        ["card", "a", "--dtype", "int3"],
-    ],
+    "words", ["", "card", "flips a", "ask a", "diff a b", "card a --dtype int3"]
 )
-def test_what_is_missing_or_unknown_is_a_line_of_usage(capsys, arguments):
-    status, error = ends(capsys, *arguments)
+def test_what_is_missing_or_unknown_is_a_line_of_usage(capsys, words):
+    status, error = ends(capsys, *words.split())
     assert status == 2
     assert "usage: factrobust" in error
 
@@ -201,18 +208,16 @@ def test_flips_print_and_save_and_their_condition_is_the_status(capsys, toys, tm
     """The one fact is lost: 100% is over 5%, and not under 50%."""
     data = tmp_path / "one.csv"
     data.write_text("question,answer\nWhat is the capital of France?,Paris\n")
-    arguments = ["flips", *toys, "--data", str(data), "--out", str(tmp_path / "flips")]
+    out = tmp_path / "flips"
+    arguments = ["flips", *toys, "--data", str(data), "--out", str(out)]
     status, _ = ends(capsys, *arguments, "--fail-if", "lost>0.05")
     assert status == 1
     command.main([*arguments, "--fail-if", "lost<0.5"])
-    out = capsys.readouterr().out
-    assert "Yes: lost<0.5 is true of none" in out
-    assert "'Paris' became 'Rome'" in out
-    folders = [*(tmp_path / "flips").iterdir()]
-    assert len(folders) == 2
-    for folder in folders:
-        names = {path.name for path in folder.iterdir()}
-        assert names >= {"index.html", "flips.json", "junit.xml", "lost.csv"}
+    printed = capsys.readouterr().out
+    assert "Yes: lost<0.5 is true of none" in printed
+    assert "'Paris' became 'Rome'" in printed
+    for name in ("index.html", "flips.json", "junit.xml", "lost.csv"):
+        assert len([*out.glob(f"*/{name}")]) == 2
 
 
 @pytest.mark.usefixtures("new_records")
@@ -226,18 +231,16 @@ def test_ask_tells_an_answer_and_how_likely_it_is(capsys, toys):
 @pytest.mark.usefixtures("new_records")
 def test_what_a_server_answered_is_told_when_it_is_down_and_only_the_rest_needs_it(capsys):
     with faulty.faulty_server() as server:
-        server.answer = lambda _: said("nothing")
+        server.answer = lambda _: chat_reply("nothing")
         arguments = ["ask", f"{server.url} llama", "Who?"]
         command.main(arguments)
-        asked = len(server.asked)
-    first = capsys.readouterr().out
+        first = capsys.readouterr().out
+        n_asked = len(server.asked)
     command.main(arguments)
     assert capsys.readouterr().out == first
-    assert len(server.asked) == asked
-    status, error = ends(capsys, *arguments, "Where?")
-    assert status == 2
+    assert len(server.asked) == n_asked
+    error = sentence(capsys, *arguments, "Where?")
     assert error.startswith("no server answers at http://127.0.0.1:")
-    assert error.count("\n") == 1
 
 
 STOPPED = """import sys, signal
@@ -250,38 +253,44 @@ command.main(sys.argv[2:])
 """
 
 
+def messages_of(bodies):
+    return {json.dumps(body["messages"]) for body in bodies}
+
+
 @pytest.mark.usefixtures("new_records")
-def test_after_a_stop_the_same_command_goes_on(tmp_path, monkeypatch):
+def test_after_a_stop_the_same_command_goes_on(tmp_path, monkeypatch, mine):
     """Ctrl-C in the middle of the first questions: one sentence; then only what is missing is asked."""
     store = str(records.asked_again())  # of `new_records`
-    (tmp_path / "mine.csv").write_text(QUESTIONS)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "lib"), str(ROOT / "data")]))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}/lib{os.pathsep}{ROOT}/data")
+    answered = []
+
+    def answer(body):
+        if len(answered) == 12:
+            return chat_reply("nothing", delay=60)
+        answered.append(body)
+        return chat_reply("nothing")
+
     with faulty.faulty_server() as server:
-        files = ["--data", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "out")]
-        arguments = ["card", f"{server.url} llama", *files]
-        server.answer = lambda _: said("nothing", delay=60 if len(server.asked) > 12 else 0.05)
-        process = subprocess.Popen(
-            [sys.executable, "-c", STOPPED, store, *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        deadline = time.monotonic() + 600  # its imports take a busy machine minutes
-        while len(server.asked) < 20 and process.poll() is None and time.monotonic() < deadline:
+        server.answer = answer
+        arguments = ["card", f"{server.url} llama", *mine(30)]
+        words = [sys.executable, "-c", STOPPED, store, *arguments]
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        # 12 are answered, and eight wait. The imports take a busy machine minutes.
+        while len(server.asked) < 20 and process.poll() is None:
             time.sleep(0.02)
-        time.sleep(0.3)  # the last answers are written
+        time.sleep(2)  # the last answers are written
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
-        assert process.returncode == 130
-        assert "Stopped. The answers so far are kept: the same command goes on there." in error
-        assert "Traceback" not in error
-        first = {json.dumps(body["messages"]) for body in server.asked[:12]}
+        _, error = process.communicate(timeout=600)
         server.asked.clear()
-        server.answer = lambda _: said("nothing")
+        server.answer = lambda _: chat_reply("nothing")
         command.main(arguments)
-        again = {json.dumps(body["messages"]) for body in server.asked}
+    assert process.returncode == 130
+    assert "Stopped. The answers so far are kept: the same command goes on there." in error
+    assert "Traceback" not in error
     # 30 questions, and the 30 facts that the server does not know behind a true sentence and behind
     # its nonsense twin.
+    first = messages_of(answered)
+    again = messages_of(server.asked)
     assert len(again) == len(server.asked) == 90 - len(first)
     assert first.isdisjoint(again)
     assert len([*(tmp_path / "out").iterdir()]) == 4
@@ -289,9 +298,11 @@ def test_after_a_stop_the_same_command_goes_on(tmp_path, monkeypatch):
 
 def test_every_recorded_answer_is_written(tmp_path, capsys, monkeypatch):
     """Here those of Gemma, of every part, and its calls that speak."""
-    every = read_index(DATA / "records")["files"].items()
-    spoken = {name: about for name, about in every if about["operation"] in answers.SPOKEN}
-    gemmas = {name: about for name, about in spoken.items() if "a5fd3b62230aa5ec" in name}
+    gemmas = {
+        name: about
+        for name, about in read_index(DATA / "records")["files"].items()
+        if about["operation"] in answers.SPOKEN and "a5fd3b62230aa5ec" in name
+    }
     monkeypatch.setattr(answers, "read_index", lambda _: {"files": gemmas})
     declared = answers.declared_parameters
     gemma = {"models": ["gemma-3-270m"]}
@@ -299,18 +310,17 @@ def test_every_recorded_answer_is_written(tmp_path, capsys, monkeypatch):
     command.main(["answers", "--out", str(tmp_path)])
     assert capsys.readouterr().out.count(str(tmp_path)) == 3  # parquet and CSV, and every call
     table = pd.read_parquet(tmp_path / "answers.parquet")
-    assert set(table["part"]) == {"decoding", "time", "wording", "context", "together"}
-    assert set(table["model"]) == {"gemma-3-270m"}
-    code = table[(table["part"] == "decoding") & (table["fact_id"] == "calling_code/united-states")]
+    assert {*table["part"]} == {"decoding", "time", "wording", "context", "together"}
+    assert {*table["model"]} == {"gemma-3-270m"}
+    code = table.query("part == 'decoding' and fact_id == 'calling_code/united-states'")
     assert json.loads(code["accepted"].iloc[0]) == ["+1", "1", "001"]
-    read = pd.read_csv(tmp_path / "answers.csv", dtype=str, keep_default_na=False)
-    assert len(read) == len(table)
+    assert len(pd.read_csv(tmp_path / "answers.csv", dtype=str)) == len(table)
     # Of changed weights and samples, too, which `answers` leaves out.
     calls = pd.read_parquet(tmp_path / "calls.parquet")
     assert len(calls) == sum(about["calls"] for about in gemmas.values())
     assert {"gemma-3-270m round 4", "gemma-3-270m"} <= {*calls["model"]}
-    samples = json.loads(calls.loc[calls["operation"] == "sample", "said"].iloc[0])
+    samples = json.loads(calls.query("operation == 'sample'")["said"].iloc[0])
     assert isinstance(samples[0], str)
     kenya = calls[calls["prompt"].str.endswith("Q: What is the capital of Kenya?\nA:")]
-    greedy = kenya[(kenya["operation"] == "generate") & (kenya["model"] == "gemma-3-270m")]
-    assert {text.strip() for text in greedy["said"]} == {"Nairobi"}
+    greedy = kenya.query("operation == 'generate' and model == 'gemma-3-270m'")
+    assert {*greedy["said"].str.strip()} == {"Nairobi"}

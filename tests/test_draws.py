@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from frames import frame
 
 from factrobust import draws
 from factrobust.draws import sample_evenly
@@ -19,45 +20,51 @@ def test_numbers_are_pinned():
 
 
 def test_ranks_are_places_in_a_group():
-    names = pd.Series(["v", "w", "x", "y", "z"], index=[3, 1, 4, 0, 9])
-    groups = pd.Series(["g", "g", "g", "h", "h"], index=names.index)
+    names = pd.Series([*"vwxyz"], index=[3, 1, 4, 0, 9])
+    groups = pd.Series([*"ggghh"], index=names.index)
     places = draws.ranks(names, groups, 0)
-    assert places.index.tolist() == [3, 1, 4, 0, 9]
     drawn = names.map(lambda name: draws.hash48(0, name))
-    assert places.tolist() == drawn.groupby(groups).rank().sub(1).astype(int).tolist()
-    again = draws.ranks(names[::-1], groups[::-1], 0)
-    assert again[names.index].tolist() == places.tolist()
+    expected = drawn.groupby(groups).rank() - 1
+    assert places.to_dict() == expected.to_dict()
+    assert [*places.index] == [*names.index]
+    assert draws.ranks(names[::-1], groups[::-1], 0).to_dict() == expected.to_dict()
+
+
+FACTS = frame("""
+    fact_id  domain  relation
+    a        A       r
+    b        A       r
+    c        A       s
+    d        B       t
+    e        B       t
+    f        C       u
+""")
+MIXED = FACTS.sample(frac=1, random_state=1)
 
 
 def test_every_group_comes_once_before_any_comes_twice():
-    frame = pd.DataFrame({"fact_id": list("abcdef"), "relation": list("rrrsst")})
-    order = draws.in_turns(frame, 6, 7, ["relation"])
-    assert [len(set(part)) for part in (order["relation"][:3], order["relation"][3:5])] == [3, 2]
-    again = draws.in_turns(frame[::-1], 6, 7, ["relation"])
-    assert again["fact_id"].tolist() == order["fact_id"].tolist()
-    others = (draws.in_turns(frame, 6, seed, ["relation"]) for seed in range(5))
-    assert any(other["fact_id"].tolist() != order["fact_id"].tolist() for other in others)
+    def turns(table, seed):
+        return draws.in_turns(table, 6, seed, ["domain"])
+
+    order = turns(FACTS, 7)
+    domains = [*order["domain"]]
+    assert {*domains[:3]} == {*"ABC"}
+    assert {*domains[3:5]} == {*"AB"}
+    assert [*turns(MIXED, 7)["fact_id"]] == [*order["fact_id"]]
+    assert len({tuple(turns(FACTS, seed)["fact_id"]) for seed in range(5)}) > 1
 
 
-def test_a_sample_is_even_over_domains_then_relations():
-    rows = [
-        ("A", "r"),
-        ("A", "r"),
-        ("A", "s"),
-        ("B", "t"),
-        ("B", "t"),
-        ("C", "u"),
-    ]
-    frame = pd.DataFrame(rows, columns=["domain", "relation"])
-    frame["fact_id"] = [f"fact-{n}" for n in frame.index]
-    for n, sizes in ((3, [1, 1, 1]), (5, [2, 2, 1]), (9, [3, 2, 1])):  # of A, B and C
-        drawn = sample_evenly(frame, n, 7)["domain"].value_counts().sort_index()
-        assert drawn.tolist() == sizes
-    assert set(sample_evenly(frame, 5, 7).query("domain == 'A'")["relation"]) == {"r", "s"}
-    mixed = sample_evenly(frame.sample(frac=1, random_state=1), 4, 7)
-    assert set(mixed["fact_id"]) == set(sample_evenly(frame, 4, 7)["fact_id"])
-    assert sample_evenly(frame, 4, 7).index.is_monotonic_increasing
-    picks = {tuple(sample_evenly(frame, 3, seed)["fact_id"]) for seed in range(9)}
-    assert len(picks) > 1
+@pytest.mark.parametrize(("n", "sizes"), [(3, [1, 1, 1]), (5, [2, 2, 1]), (9, [3, 2, 1])])
+def test_a_sample_is_even_over_domains(n, sizes):
+    drawn = sample_evenly(FACTS, n, 7)
+    assert drawn.groupby("domain").size().tolist() == sizes  # of A, B and C
+    assert drawn.index.is_monotonic_increasing
+
+
+def test_a_sample_is_even_over_a_domains_relations_and_drawn_by_the_seed():
+    drawn = sample_evenly(FACTS, 5, 7)
+    assert {*drawn.query("domain == 'A'")["relation"]} == {"r", "s"}
+    assert {*sample_evenly(MIXED, 4, 7)["fact_id"]} == {*sample_evenly(FACTS, 4, 7)["fact_id"]}
+    assert len({tuple(sample_evenly(FACTS, 3, seed)["fact_id"]) for seed in range(9)}) > 1
     with pytest.raises(ValueError, match="limit is 0; give a whole number"):
-        sample_evenly(frame, 0, 7)
+        sample_evenly(FACTS, 0, 7)

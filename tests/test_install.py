@@ -4,6 +4,7 @@ network."""
 import importlib.util
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -57,26 +58,27 @@ def test_torch_comes_from_the_index_that_is_named_or_from_none(index, monkeypatc
     assert install.steps_of("models")[0].words == ["--no-deps", *where, *wanted]
 
 
+TINY = {
+    "tiny.py": "",
+    "tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+    "tiny-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tiny-1.0.dist-info/RECORD": "",
+}
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The folder that one stands in: a package, `tiny`, lies there in a wheel, and there is no
     network."""
     monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": ".",
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_CONSTRAINT": "",
-        "PIP_NO_CACHE_DIR": "1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", ".")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_CONSTRAINT", "")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as file:
-        about = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
-        file.writestr("tiny.py", "")
-        file.writestr("tiny-1.0.dist-info/METADATA", about)
-        wheel = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        file.writestr("tiny-1.0.dist-info/WHEEL", wheel)
-        file.writestr("tiny-1.0.dist-info/RECORD", "")
+        for name, text in TINY.items():
+            file.writestr(name, text)
     return tmp_path
 
 
@@ -89,68 +91,68 @@ def ask_for(package, monkeypatch):
 def test_an_environment_is_made_a_line_a_step(project, monkeypatch, capsys):
     """And kept when a later step fails; what was made by the one that fails is gone."""
     monkeypatch.setattr(install, "SHOW_SECONDS", 0.2)
+    environment = project / "an environment"
+    imports_tiny = [environment / "bin" / "python", "-c", "import tiny"]
     with pytest.raises(install.SetupError, match="No matching distribution found for huge") as why:
         ask_for("huge", monkeypatch)
     assert len(str(why.value).splitlines()) < install.SHOWN
-    assert [path.name for path in project.iterdir() if path.is_dir()] == ["build"]
+    assert not environment.exists()
 
     capsys.readouterr()
     ask_for("tiny", monkeypatch)
-    said = capsys.readouterr().out.splitlines()
-    told = [line for line in said if line.startswith("[setup]")]
-    assert [re.sub(r"in \d+ s", "in N s", line) for line in told] == [
-        "[setup] an environment takes about 2 s, the time to download 1 MB, and 0.2 GB more of disk",
-        f"[setup] making an environment with Python {sys.version.split()[0]}",
-        "[setup] 1/1 a tiny package: 1 MB, then about 2 s",
-        "[setup] done in N s",
-    ]
-    progress = [line for line in said if line not in told]
+    said = re.sub(r"done in \d+ s", "done", capsys.readouterr().out)
+    takes, making, step, *progress, done = said.splitlines()
+    assert takes.startswith("[setup] an environment takes about 2 s, the time to download 1 MB, ")
+    assert takes.endswith("and 0.2 GB more of disk")
+    assert making == f"[setup] making an environment with Python {platform.python_version()}"
+    assert step == "[setup] 1/1 a tiny package: 1 MB, then about 2 s"
+    assert done == "[setup] done"
     assert progress
-    assert all(re.fullmatch(r" {8}[ \d]{3} s  (pip is starting|\S.*)", x) for x in progress)
-    python = project / "an environment" / "bin" / "python"
-    subprocess.run([python, "-c", "import tiny"], check=True)
-    settings = "share/jupyter/lab/settings/overrides.json"
-    held = json.loads((project / "an environment" / settings).read_text())
-    assert held == install.SETTINGS
+    for line in progress:
+        assert re.fullmatch(r" {8}[ \d]{3} s  (pip is starting|\S.*)", line)
+    subprocess.run(imports_tiny, check=True)
+    settings = environment / "share/jupyter/lab/settings/overrides.json"
+    assert json.loads(settings.read_text()) == install.SETTINGS
 
     with pytest.raises(install.SetupError):
         ask_for("huge", monkeypatch)
-    subprocess.run([python, "-c", "import tiny"], check=True)
+    subprocess.run(imports_tiny, check=True)
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------
 
-LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"
+CPU = "https://download.pytorch.org/whl/cpu"
+# What NVIDIA's driver says of two GPUs.
+NVIDIA_SMI = """#!/bin/sh
+echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)'
+echo 'GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)'
+"""
 
 
 @pytest.fixture
-def driver(tmp_path, monkeypatch):
-    """A function that installs an `nvidia-smi` which says this and ends so."""
-
-    def made(says: str = LISTED, status: int = 0) -> None:
-        folder = tmp_path / "driver"
-        folder.mkdir()
-        file = folder / "nvidia-smi"
-        file.write_text(f"#!/bin/sh\nprintf '{says}'\nexit {status}\n")
-        file.chmod(0o755)
-        monkeypatch.setenv("PATH", os.pathsep.join([str(folder), os.environ["PATH"]]))
-        monkeypatch.delenv("TORCH_INDEX", raising=False)
-        monkeypatch.setattr(install, "CPU_INDEX", CPU)  # that of Linux
-
-    return made
-
-
-CPU = "https://download.pytorch.org/whl/cpu"
-
-
-def test_where_there_is_a_gpu_torch_comes_with_cuda(driver, monkeypatch, capsys):
-    monkeypatch.setenv("PATH", "")
+def linux(tmp_path, monkeypatch):
+    """The empty folder of all programs."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("TORCH_INDEX", raising=False)
     monkeypatch.setattr(install, "CPU_INDEX", CPU)
+    return tmp_path
+
+
+@pytest.fixture
+def two_gpus(linux):
+    driver = linux / "nvidia-smi"
+    driver.write_text(NVIDIA_SMI)
+    driver.chmod(0o755)
+
+
+@pytest.mark.usefixtures("linux")
+def test_without_a_gpu_torch_is_for_the_cpu():
     assert install.gpus() == []
     assert CPU in install.torch("torch").words
-    monkeypatch.undo()
-    driver()
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_where_there_is_a_gpu_torch_comes_with_cuda(monkeypatch, capsys):
     assert install.gpus() == ["NVIDIA H100 80GB HBM3"] * 2
     step = install.torch("torch")
     assert step.words == ["--no-deps", "torch"]
@@ -159,16 +161,14 @@ def test_where_there_is_a_gpu_torch_comes_with_cuda(driver, monkeypatch, capsys)
     monkeypatch.setenv("TORCH_INDEX", CPU)
     assert install.torch("torch").megabytes == 190
     install.tell_of_gpus(install.torch_index())
-    told = capsys.readouterr().out.splitlines()
-    start = "[setup] 2 GPUs (NVIDIA H100 80GB HBM3): "
-    assert told[0].startswith(
-        f"{start}torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX="
-    )
-    assert told[1] == f"{start}but torch for the CPU alone is installed, as TORCH_INDEX says"
+    told = capsys.readouterr().out.replace("[setup] 2 GPUs (NVIDIA H100 80GB HBM3): ", "")
+    with_cuda, for_cpu = told.splitlines()
+    assert with_cuda.startswith("torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX=")
+    assert for_cpu == "but torch for the CPU alone is installed, as TORCH_INDEX says"
 
 
-def test_torch_that_does_not_see_the_gpu_is_told(driver, capsys):
-    driver()
+@pytest.mark.usefixtures("two_gpus")
+def test_torch_that_does_not_see_the_gpu_is_told(capsys):
     install.check_gpus(Path(sys.executable), CPU)  # as it was asked for
     assert capsys.readouterr().out == ""
     install.check_gpus(Path("/bin/false"), "")
@@ -192,7 +192,6 @@ def test_torch_of_another_index_is_installed_again(project, monkeypatch):
             monkeypatch.setenv("TORCH_INDEX", index)
         install.main(Path("an environment"), "models")
         assert given == ["--force-reinstall" if forced else "--no-deps", "tiny"]
-        assert (project / "an environment" / ".torch-index").read_text().strip() == (
-            index or install.CPU_INDEX
-        )
+        stamp = (project / "an environment" / ".torch-index").read_text()
+        assert stamp.strip() == (index or install.CPU_INDEX)
         given.clear()

@@ -83,12 +83,11 @@ def lab(tmp_path_factory):
 @contextmanager
 def opened(browser, address):
     """A page, when its notebook's kernel is ready."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-    page.set_default_timeout(120_000)
-    page.goto(address)
-    page.get_by_text("| Idle").wait_for()
-    yield page
-    page.close()
+    with browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}) as page:
+        page.set_default_timeout(120_000)
+        page.goto(address)
+        page.get_by_text("| Idle").wait_for()
+        yield page
 
 
 def test_the_first_screen_has_a_picture_and_pages_are_rendered(browser, lab):
@@ -118,20 +117,20 @@ def test_the_playground_shows_what_its_cells_say(monkeypatch, capsys):
     monkeypatch.chdir(ROOT / "notebooks")
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    names, told = {}, []
+    names = {}
+    shown = []
     for cell in nbformat.read("playground.ipynb", as_version=4).cells:
-        if cell.cell_type != "code":
-            continue
-        exec(cell.source, names)
-        said = capsys.readouterr().out
-        if "interact(" in cell.source:
-            assert cell.outputs == []
-            assert told[-1].splitlines()[-1] in said
-        else:
-            shown = [output.text for output in cell.outputs if output.output_type == "stream"]
-            assert said == "".join(shown)
-            told += shown
-    assert len(told) == 5
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+            said = capsys.readouterr().out
+            texts = [output.text for output in cell.outputs if output.output_type == "stream"]
+            shown += texts
+            if "interact(" in cell.source:
+                assert cell.outputs == []
+                assert shown[-1].splitlines()[-1] in said
+            else:
+                assert said == "".join(texts)
+    assert len(shown) == 5
     plt.close("all")
 
 
@@ -162,7 +161,7 @@ def test_the_playground_fits_a_laptops_screen_and_answers(browser, lab):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).click()
         page.locator(".widget-interact").nth(4).locator("img").wait_for()
-        temperature, years, wordings, *_ = parts = page.locator(".widget-interact").all()
+        parts = page.locator(".widget-interact").all()
         for part, words in zip(parts, TOLD, strict=True):
             assert words in part.inner_text()
             assert part.evaluate(CUT) == []
@@ -170,15 +169,15 @@ def test_the_playground_fits_a_laptops_screen_and_answers(browser, lab):
             assert part.bounding_box()["width"] <= WIDTH
             for box in part.locator("input[type=text]").all():
                 assert box.bounding_box()["width"] > 400
-        shown = [
-            part.locator(".jp-OutputArea").element_handle() for part in (temperature, wordings)
-        ]
-        before = [part.inner_html() for part in shown]
+        temperature, years, wordings, *_ = parts
+        figure = temperature.locator(".jp-OutputArea").element_handle()
+        answer = wordings.locator(".jp-OutputArea").element_handle()
+        before = [figure.inner_html(), answer.inner_html()]
         temperature.locator(".noUi-handle").press("ArrowRight")
         wordings.locator("textarea").fill("Who directed the film The Shining?")
         page.keyboard.press("Tab")  # a text is read when it is left
         changed = "([shown, before]) => shown.every((part, i) => part.innerHTML !== before[i])"
-        page.wait_for_function(changed, arg=[shown, before])
+        page.wait_for_function(changed, arg=[[figure, answer], before])
         years.locator("input[type=text]").first.fill("Who was the president of Kenya?")
         page.keyboard.press("Tab")
         years.get_by_text("This question has no date").wait_for()

@@ -10,16 +10,14 @@ import subprocess
 import sys
 
 import pytest
+from frames import cells
 
 from factrobust import command
 from factrobust.paths import ROOT
 from factrobust.reproduce import plan
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-TAKES = {
-    target: names.split()
-    for target, names in re.findall(r"^takes-(\w+) *:= (.*)$", MAKEFILE, re.MULTILINE)
-}
+TAKES = dict(re.findall(r"^takes-(\w+) *:= (.*)$", MAKEFILE, re.MULTILINE))
 # Each makes a file if make reads it, or a shell: bare, in single quotes or in double quotes.
 TEXTS = [
     """x'; touch made; ' "; touch made; " $(touch made) `touch made` $(shell touch made)""",
@@ -45,29 +43,34 @@ def folder(tmp_path):
     (tmp_path / "notebooks").mkdir()
     for name in ("pyproject.toml", "constraints.txt", "install.py"):
         (tmp_path / name).touch()
+    recorder = shlex.join([sys.executable, "-I", "-c", RECORDER.format(seen=SEEN)])
     for environment in (".venv", ".venv-read"):
-        program = tmp_path / environment / "bin" / "python"
-        program.parent.mkdir(parents=True)
-        words = shlex.join([sys.executable, "-I", "-c", RECORDER.format(seen=SEEN)])
-        program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        program.chmod(0o755)
+        (tmp_path / environment / "bin").mkdir(parents=True)
+        program(tmp_path / environment / "bin" / "python", f'exec {recorder} "$@"')
         (tmp_path / environment / ".ready").touch()
     return tmp_path
 
 
+def program(path, script):
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 def make(folder, *words, **variables):
     """Run make, with an environment that knows nothing of what this test was started with."""
-    names = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"}  # of the make that runs the tests
-    names |= {"CONDA_DEFAULT_ENV", "PYTHON", "TORCH_INDEX"}
-    names |= {name for takes in TAKES.values() for name in takes}
-    outside = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["make", *words],
         cwd=folder,
-        env=outside | variables,
+        env={"PATH": os.environ["PATH"]} | variables,
         capture_output=True,
         text=True,
     )
+
+
+def runs(folder, *words, **variables):
+    """Run make, which must end well and say nothing."""
+    done = make(folder, *words, **variables)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def noted(folder):
@@ -80,17 +83,19 @@ def noted(folder):
 @pytest.mark.parametrize("target", TAKES)
 def test_a_value_reaches_the_program_as_it_was_written(folder, target, text):
     """On the command line of make and in its environment, all that the target takes at once."""
-    values = dict.fromkeys(TAKES[target], text)
-    for given in ([f"{name}={value}" for name, value in values.items()], []):
+    values = {name: f"{text}{name}" for name in TAKES[target].split()}
+    for given, variables in (
+        ([f"{name}={value}" for name, value in values.items()], {}),
+        ([], values),
+    ):
         (folder / "noted").unlink(missing_ok=True)
-        done = make(folder, target, *given, **({} if given else values))
-        assert done.returncode == 0
-        assert done.stderr == ""
+        runs(folder, target, *given, **variables)
         assert not (folder / "made").exists()
-        words = [word for program in noted(folder) for word in program if word]
-        for name in values:
-            for part in text.split() if name in SEVERAL else [text]:
-                assert any(word == part or word.endswith(f"={part}") for word in words), name
+        words = {word for words in noted(folder) for word in words if word}
+        words |= {word.partition("=")[2] for word in words}  # of --name=value
+        for name, value in values.items():
+            parts = value.split() if name in SEVERAL else [value]
+            assert name == "ALL" or words.issuperset(parts), name  # ALL is but yes or no
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -100,10 +105,7 @@ def test_what_sets_up_an_environment_is_text_too(folder, text):
     assert done.returncode == 2
     assert done.stderr.startswith(f"There is no program '{text}': make PYTHON=")
     assert not (folder / ".venv" / ".ready").exists()
-    recorder = ".venv/bin/python"
-    done = make(folder, "env", f"PYTHON={recorder}", f"TORCH_INDEX={text}")
-    assert done.returncode == 0
-    assert done.stderr == ""
+    runs(folder, "env", "PYTHON=.venv/bin/python", f"TORCH_INDEX={text}")
     assert noted(folder)[-1] == ["install.py", ".venv", "models", None, text]
     assert not (folder / "made").exists()
 
@@ -123,18 +125,18 @@ def test_no_name_of_a_variable_runs_what_it_holds(folder, text):
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
-    [
-        ("card", "make card needs MODEL: make card MODEL=gemma-3-270m"),
-        ("card MODEL=", "make card needs MODEL: make card MODEL=gemma-3-270m"),
-        ("card NAME=x", "make card takes no NAME: it takes ALL DATA MODEL OUT, see `make help`"),
-        ("card model=x", "make card takes no model: it takes ALL DATA MODEL OUT, see `make help`"),
-        ("card MODEL=x DATA=", "DATA is empty: give it a value, or leave it out"),
-        ("flips A=x", "make flips needs B: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
-        ("flips A= B=x", "make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
-        ("reproduce ONLY=", "ONLY is empty: give it a value, or leave it out"),
-        ("lint flips B=x", "make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4"),
-        ("clean MODEL=x", "make clean takes no MODEL: it takes no value, see `make help`"),
-    ],
+    cells("""
+    card                make card needs MODEL: make card MODEL=gemma-3-270m
+    card MODEL=         make card needs MODEL: make card MODEL=gemma-3-270m
+    card NAME=x         make card takes no NAME: it takes ALL DATA MODEL OUT, see `make help`
+    card model=x        make card takes no model: it takes ALL DATA MODEL OUT, see `make help`
+    card MODEL=x DATA=  DATA is empty: give it a value, or leave it out
+    flips A=x           make flips needs B: make flips A=gemma-3-270m B=gemma-3-270m~round4
+    flips A= B=x        make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4
+    reproduce ONLY=     ONLY is empty: give it a value, or leave it out
+    lint flips B=x      make flips needs A: make flips A=gemma-3-270m B=gemma-3-270m~round4
+    clean MODEL=x       make clean takes no MODEL: it takes no value, see `make help`
+    """),
 )
 def test_what_is_missing_is_told_before_anything_is_run(folder, words, sentence):
     shutil.rmtree(folder / ".venv")  # nor is an environment made
@@ -145,21 +147,20 @@ def test_what_is_missing_is_told_before_anything_is_run(folder, words, sentence)
     assert not (folder / ".venv").exists()
 
 
-def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder):
-    """Whoever names no index keeps what there is."""
+@pytest.mark.parametrize(
+    ("words", "n_programs"),
+    [
+        ("env", 0),
+        ("env TORCH_INDEX=https://a.org/cu130", 0),
+        ("env TORCH_INDEX=https://a.org/cpu", 2),
+        ("env TORCH_INDEX=", 2),
+    ],
+)
+def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder, words, n_programs):
+    """Whoever names no index keeps what there is. The programs: which Python it is, install.py."""
     (folder / ".venv" / ".torch-index").write_text("https://a.org/cu130\n")
-    recorder = f"PYTHON={folder}/.venv/bin/python"
-    for given, runs in (
-        ([], 0),
-        (["TORCH_INDEX=https://a.org/cu130"], 0),
-        (["TORCH_INDEX=https://a.org/cpu"], 2),
-        (["TORCH_INDEX="], 2),
-    ):
-        (folder / "noted").unlink(missing_ok=True)
-        done = make(folder, "env", recorder, *given)
-        assert done.returncode == 0
-        assert done.stderr == ""
-        assert len(noted(folder)) == runs, given  # which Python it is, and install.py
+    runs(folder, "PYTHON=.venv/bin/python", *words.split())
+    assert len(noted(folder)) == n_programs
 
 
 @pytest.mark.parametrize("target", ["env", "read"])
@@ -169,30 +170,28 @@ def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder):
 )
 def test_a_python_that_is_too_old_or_too_new_is_refused(folder, version, fits, target):
     """Before an environment is made of it."""
-    program = folder / "python"
     told = f"import sys; sys.version_info = {version}; sys.version = '{version}'; exec(sys.argv[1])"
-    program.write_text(
-        f'#!/bin/sh\nif [ "$1" = -c ]; then exec "{sys.executable}" -c "{told}" "$2"; fi\n'
+    program(
+        folder / "python", f'if [ "$1" = -c ]; then exec "{sys.executable}" -c "{told}" "$2"; fi'
     )
-    program.chmod(0o755)
     for environment in (".venv", ".venv-read"):
         (folder / environment / ".ready").unlink()
     done = make(folder, target, "PYTHON=./python")
-    assert (done.returncode == 0) == fits
-    needs = "factrobust needs Python 3.11 to 3.14, and "
-    assert done.stderr.startswith("" if fits else needs)
+    refused = "factrobust needs Python 3.11 to 3.14, and " in done.stderr
+    assert (done.returncode == 0) == fits != refused
     assert ("have no wheels for it yet" in done.stderr) == (version > (3, 15))
 
 
 def test_the_pythons_that_are_asked_for_are_those_that_are_named():
     """By the Makefile, pyproject.toml, environment.yml and README."""
-    assert "(3, 11) <= v < (3, 15)" in MAKEFILE
-    for name, words in (
-        ("pyproject.toml", 'requires-python = ">=3.11,<3.15"'),
-        ("environment.yml", "python>=3.11,<3.15"),
-        ("README.md", "Python 3.11 to 3.14 "),
-        ("install.py", "(3, 11) <= sys.version_info < (3, 15)"),
-    ):
+    named = {
+        "Makefile": "(3, 11) <= v < (3, 15)",
+        "pyproject.toml": 'requires-python = ">=3.11,<3.15"',
+        "environment.yml": "python>=3.11,<3.15",
+        "README.md": "Python 3.11 to 3.14 ",
+        "install.py": "(3, 11) <= sys.version_info < (3, 15)",
+    }
+    for name, words in named.items():
         assert words in (ROOT / name).read_text(encoding="utf-8"), name
 
 

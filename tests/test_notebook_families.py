@@ -1,9 +1,8 @@
 """Notebook 2.3 with what the laptop lacks: a family of three sizes, and each size tuned, too."""
 
-import json
 import re
 
-import pandas as pd
+import nbformat
 import pytest
 
 from factrobust import study
@@ -14,6 +13,16 @@ from factrobust.temporal import probe
 NAMES = [f"google/gemma-2-{size}{end}" for size in ("2b", "9b", "27b") for end in ("", "-it")]
 
 
+PARAMETERS = {
+    "models": NAMES,
+    "larger": [],
+    "n_facts": 150,
+    "n_fine": 12,
+    "n_larger": 60,
+    "n_boot": 20,
+}
+
+
 class Named(Model):
     """A model that is only called so."""
 
@@ -22,25 +31,22 @@ class Named(Model):
 
 
 def named(name, records):
-    return Named(
-        name=name,
-        fingerprint=name,
-        chat=("<user>", "<model>") if name.endswith(("-it", "-chat")) else None,
-    )
+    chat = ("<user>", "<model>") if name.endswith("-it") else None
+    return Named(name=name, fingerprint=name, chat=chat)
 
 
 def scored(model, statements, prompt_format):
     """Tuned models know: the nearer to the middle of the validity, the likelier. Others only
     drift."""
     columns = [name for name in (*probe.COLUMNS, "asked_of") if name in statements]
-    table = statements[columns].assign(model=model.name, prompt_format=prompt_format)
-    drift = (table["year"] - 3000) / 100
-    table["logprob"] = -table["alpha"].abs() if model.chat else drift
+    table = statements[columns].assign(model=model.name, prompt_format=prompt_format, n_tokens=1)
+    year = table["year"]
+    table["logprob"] = -table["alpha"].abs() if model.chat else (year - 3000) / 100
     if "asked_of" in table:  # under wrong subjects there is only noise
-        noise = -((table["year"] * 7919) % 13).astype(float)
+        noise = -1.0 * (year * 7919 % 13)
         table["logprob"] = table["logprob"].where(table["asked_of"] == 0, noise)
-    table["other_logprobs"] = [[-float(year % 7)] * 2 for year in table["year"]]
-    return table.assign(n_tokens=1)
+    table["other_logprobs"] = [[-float(one % 7)] * 2 for one in year]
+    return table
 
 
 @pytest.fixture
@@ -56,27 +62,26 @@ def saved(monkeypatch):
     monkeypatch.setattr(study, "save_table", lambda table, name, **_: kept.setdefault(name, table))
     [path] = ROOT.glob("notebooks/2-time/2.3-*.ipynb")
     variables = {"display": lambda *shown: None}
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), variables)
-        if "parameters" in cell["metadata"].get("tags", []):
-            variables |= {"models": NAMES, "larger": [], "n_facts": 150, "n_fine": 12}
-            variables |= {"n_larger": 60, "n_boot": 20}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, variables)
+        if "parameters" in cell.metadata.get("tags", []):
+            variables |= PARAMETERS
     return {name.removeprefix("2-time/"): what for name, what in kept.items()}
 
 
 def test_sizes_and_tuned_pairs_are_drawn(saved):
-    figures = {name for name in saved if re.fullmatch(r"figure-\d+", name)}
-    assert figures == {f"figure-0{n}" for n in (5, 6, 7, 8, 9)}
+    figures = [name for name in saved if re.fullmatch(r"figure-\d+", name)]
+    assert sorted(figures) == ["figure-05", "figure-06", "figure-07", "figure-08", "figure-09"]
     [axis] = saved["figure-07"].axes
     rates = {(round(line.get_ydata()[0], 6), line.get_mfc() == "white") for line in axis.lines}
     # Three drift, and win half of their balanced matches; three know, and are drawn hollow.
     assert len(axis.lines) == 6
     assert rates == {(0.5, False), (1.0, True)}
     shares = saved["figure-09 data"]
-    assert set(zip(shares["first"], shares["second"], strict=True)) == {
-        (name, f"{name}-it") for name in NAMES[::2]
-    }
-    lost = shares[shares["outcome"] == "lose"]
-    assert lost.loc[lost["metric"] == "robust", "share"].eq(1).all()  # the tuned one knows more
-    assert pd.notna(saved["table-popularity"]["low"]).sum() > 0
+    assert sorted({*shares["first"], *shares["second"]}) == sorted(NAMES)
+    assert (shares["second"] == shares["first"] + "-it").all()
+    lost = shares.query("outcome == 'lose' and metric == 'robust'")["share"]
+    assert len(lost)
+    assert (lost == 1).all()  # the tuned one knows more
+    assert saved["table-popularity"]["low"].notna().any()

@@ -3,36 +3,36 @@
 import json
 import re
 import runpy
-from pathlib import Path
+from itertools import chain
 from types import SimpleNamespace
 
-import nbformat
 import pandas as pd
 import pytest
 
 from factrobust import paths
 from factrobust.reproduce.profiles import find_notebooks
 
-readme, prose = (
-    SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(name))))
-    for name in ("readme.py", "test_notebook_prose.py")
-)
-README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-NOTEBOOKS = find_notebooks(paths.ROOT)
+ROOT = paths.ROOT
+readme = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/readme.py")))
+prose = SimpleNamespace(**runpy.run_path(str(ROOT / "tests/test_notebook_prose.py")))
+NOTEBOOKS = find_notebooks(ROOT)
 
 
 def text_of(name):
     """What a reader of a page, or of a notebook's Markdown, sees."""
-    page = paths.ROOT / name
-    if page.suffix == ".md":
-        return page.read_text(encoding="utf-8")
-    cells = nbformat.read(page, as_version=4).cells
-    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    if name.endswith(".ipynb"):
+        return "\n\n".join(prose.cells_of(name))
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
-def section(text, first, last):
-    """From one heading up to another."""
-    return text[text.index(first) : text.index(last)]
+README = text_of("README.md")
+
+
+def section(heading):
+    """Of README, up to the next heading."""
+    _, _, text = README.partition(f"## {heading}\n")
+    assert text
+    return text.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", readme.PAGES)
@@ -55,15 +55,15 @@ def test_the_front_page_is_short():
 
 def wrong(text, tables):
     """The intervals in a text that are in none of these tables."""
-    made = [estimate for table in tables for estimate in prose.estimates_in(table)]
+    made = list(chain.from_iterable(map(prose.estimates_in, tables)))
     stated = list(prose.statements_in(text))
     assert stated
-    return [s for s in stated if not any(prose.agrees(s, e) for e in made)]
+    return prose.drifted(stated, made)
 
 
 def paragraphs():
     """Of each part: its number, its first paragraph and the folder of its figures."""
-    found = section(README, "## What we found", "## Rerun the study")
+    found = section("What we found")
     for part in re.split(r"^(?=\*\*\d )", found, flags=re.MULTILINE)[1:]:
         paragraph, _, rest = part.partition("\n\n")
         [folder] = re.findall(r"\(figures/(\d-\w+)/", rest)
@@ -73,13 +73,14 @@ def paragraphs():
 def test_the_front_states_what_its_part_found(results):
     """Each interval of a part's paragraph is in a table of that part, and its placebo stands
     beside it."""
-    told = list(paragraphs())
-    assert [number for number, _, _ in told] == list("123456")
-    for number, paragraph, folder in told:
+    numbers = ""
+    for number, paragraph, folder in paragraphs():
+        numbers += number
         assert folder.startswith(number)
         assert "*Placebo:*" in paragraph
         if number != "5":  # ranges over trainings, see below
             assert wrong(paragraph, (results / "figures" / folder).glob("*.csv")) == []
+    assert numbers == "123456"
 
 
 def test_the_results_state_what_the_tables_hold(results):
@@ -92,25 +93,24 @@ def test_a_comparison_states_what_flips_found(results, name):
     _, command, about = text_of(name).partition("    make flips A=smollm2-135m-instruct")
     assert command
     about = about.partition("\n## ")[0]
-    assert wrong(about, [results / "figures" / "6-together" / "table-flips.csv"]) == []
+    assert wrong(about, [results / "figures/6-together/table-flips.csv"]) == []
 
 
 def test_the_fact_lost_is_what_the_notebooks_saw(results):
     """0-start-here saved its answers, in two prompts."""
-    table = pd.read_csv(results / "figures" / "0-start-here" / "table-four-ways.csv")
-    table = table.dropna(subset="says")
-    block = section(README, "## What a fact lost", "## What we found")
+    table = pd.read_csv(results / "figures/0-start-here/table-four-ways.csv")
+    table = table.set_index(["question", "prompt_of"]).dropna(subset="says")
+    block = section("What a fact lost looks like")
     rows = re.findall(r"^\| (.*\?) \| (.*) \| (.*) \|$", block, re.MULTILINE)
     assert len(rows) == 4
-    for question, *cells in rows:
-        asked = table[table["question"] == question].set_index("prompt_of")
-        for prompt, cell in zip(["two examples", "no example"], cells, strict=True):
-            answer = asked.loc[prompt]
+    for question, with_examples, without in rows:
+        for prompt, cell in (("two examples", with_examples), ("no example", without)):
+            answer = table.loc[(question, prompt)]
             assert cell == f"{answer['says']} ({answer['P']:.0%})", question
-    right = sum(row[2].startswith("Nairobi") for row in rows)
-    assert right == 2
+        assert with_examples.startswith("Nairobi")  # "always Nairobi"
+    assert sum(without.startswith("Nairobi") for _, _, without in rows) == 2  # "only in two rows"
     assert "always Nairobi" in block
-    assert all(row[1].startswith("Nairobi") for row in rows)
+    assert "only in two rows" in " ".join(block.split())
 
 
 def test_all_notebooks_are_listed_by_their_titles():
@@ -121,13 +121,13 @@ def test_all_notebooks_are_listed_by_their_titles():
         assert text_of(name).startswith(f"# {title}\n")
 
 
-# Captions counted in the papers: the first and the last table, then figure. Paper 2's figure 1 is
+# Numbers of the tables, and of the figures, counted in the papers. Paper 2's figure 1 is
 # no result.
 CAPTIONS = {
-    "paper 1": [("table", 1, 2), ("figure", 1, 13)],
-    "paper 2": [("table", 1, 2), ("figure", 2, 9)],
-    "paper 3": [("table", 1, 14), ("figure", 1, 5)],
-    "thesis": [("table", 1, 16), ("figure", 1, 10)],
+    "paper 1": (range(1, 3), range(1, 14)),
+    "paper 2": (range(1, 3), range(2, 10)),
+    "paper 3": (range(1, 15), range(1, 6)),
+    "thesis": (range(1, 17), range(1, 11)),
 }
 MADE = ("as the paper", "on other models", "from their numbers")
 NOT_MADE = "cannot be made: "
@@ -136,10 +136,9 @@ NOT_MADE = "cannot be made: "
 def test_every_table_and_figure_of_the_papers_is_on_the_map():
     named = readme.artifacts().groupby("paper")["where"].agg(list)
     assert set(named.index) == set(CAPTIONS)
-    for paper, counted in CAPTIONS.items():
-        captions = []
-        for kind, first, last in counted:
-            captions += [f"{kind} {number}" for number in range(first, last + 1)]
+    for paper, (tables, figures) in CAPTIONS.items():
+        captions = [f"table {number}" for number in tables]
+        captions += [f"figure {number}" for number in figures]
         assert named[paper] == captions
 
 
@@ -147,13 +146,13 @@ def test_what_the_map_names_is_written_by_a_notebook(results):
     """And what has no place says why."""
     for row in readme.artifacts().itertuples(index=False):
         assert row.note.startswith(MADE if row.path else NOT_MADE), row
-        if row.path:
-            place = results / "figures" / row.path
-            about = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-            assert about["notebook"] in NOTEBOOKS, row
-            assert f"{place.name}.csv" in about["files"], row
-            for file in about["files"]:
-                assert (paths.ROOT / "figures" / row.path).with_name(file).exists(), row
+        if not row.path:
+            continue
+        about = json.loads((results / f"figures/{row.path}.json").read_text(encoding="utf-8"))
+        assert about["notebook"] in NOTEBOOKS, row
+        place = ROOT / "figures" / row.path
+        assert f"{place.name}.csv" in about["files"], row
+        assert all(place.with_name(file).exists() for file in about["files"]), row
 
 
 def test_a_number_of_theirs_and_one_of_ours(tmp_path):
@@ -170,13 +169,10 @@ PAGES = [
     "profiles/README.md",
     "data/README.md",
     "data/world/README.md",
-    *(
-        path.relative_to(paths.ROOT).as_posix()
-        for pattern in ("*.md", "*.ipynb")
-        for path in sorted((paths.ROOT / "notebooks").rglob(pattern))
-        if ".ipynb_checkpoints" not in path.parts
-    ),
 ]
+for file in sorted((ROOT / "notebooks").rglob("*.*")):
+    if file.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in file.parts:
+        PAGES.append(file.relative_to(ROOT).as_posix())
 # Links and pictures of Markdown, and of what is written as HTML in it: a path, and a heading there.
 LEADS = re.compile(
     r"""(?:\]\(|<(?:img|a)\b[^>]*?(?:src|href)=["'])(?!https?:|mailto:)([^)\s"'#]*)(?:#([^)"']*))?"""
@@ -185,24 +181,23 @@ LEADS = re.compile(
 
 def headings(page):
     """Of a page, as GitHub makes addresses of them."""
-    found = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found]
+    found = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8").lower(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in found]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_to_what_is_there_below_the_root(name):
     """JupyterLab, opened at the root, shows nothing above it; GitHub and the book need the same."""
-    page = paths.ROOT / name
+    page = ROOT / name
     for link, heading in LEADS.findall(text_of(name)):
         place = (page.parent / link).resolve() if link else page
         assert place.exists(), link
-        assert place.is_relative_to(paths.ROOT), link
+        assert place.is_relative_to(ROOT), link
         assert not heading or heading in headings(place), heading
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_what_is_to_be_made_is_a_target(name):
-    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^([a-z]+):", makefile, re.MULTILINE)
+    targets = re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE)
     named = re.findall(r"(?:`|^    )make ([a-z]+)", text_of(name), re.MULTILINE)
     assert set(named) <= set(targets)

@@ -20,61 +20,52 @@ GEMMA = "gemma-3-270m"
 SMOLLM = "smollm2-135m-instruct"
 
 
+SIZES = {"n_questions": 30, "n_known": 3, "n_samples": 10}
+
+
 def embedded(notebook, **parameters):
-    given = {
-        "data": ["embedded"],
-        "n_questions": 30,
-        "n_known": 3,
-        "n_samples": 10,
-    }
-    return decoding.Study(**notebook(**given | parameters))
+    return decoding.Study(**notebook(data=["embedded"], **SIZES, **parameters))
 
 
 def test_parameters_are_what_was_given_and_models_are_apart(notebook):
-    study = embedded(notebook, types=None, other_parameters={"n_formats": 7, "results": ""})
-    sizes = {"n_questions": 30, "n_known": 3, "n_samples": 10}
     others = {"n_formats": 7, "results": ""}
-    assert study.parameters == {"seed": 0, "data": ["embedded"]} | sizes | others
+    study = embedded(notebook, types=None, other_parameters=others)
+    assert study.parameters == {"seed": 0, "data": ["embedded"], **SIZES, **others}
     assert [model.name for model in study.models] == [GEMMA, SMOLLM]
     assert study.about.parameters == study.parameters
     assert study.about.models == study.models
 
 
 def test_a_study_names_the_parameter_that_it_lacks(notebook):
-    sizes = {"n_facts": 7, "n_correct": 3, "n_incorrect": 3}
-    study = temporal.Study(**notebook(models=[], data="embedded", **sizes))
-    with pytest.raises(
-        ValueError, match=r"^temporal\.Study was made without n_fine.*n_fine=\.\.\."
-    ):
+    given = notebook(models=[], data="embedded", n_facts=7, n_correct=3, n_incorrect=3)
+    study = temporal.Study(**given)
+    missing = r"^temporal\.Study was made without n_fine.*n_fine=\.\.\."
+    with pytest.raises(ValueError, match=missing):
         _ = study.as_published
     with pytest.raises(TypeError, match="n_fact"):
-        temporal.Study(
-            **notebook(
-                models=[],
-                data="embedded",
-                n_fact=7,
-            )
-        )
+        temporal.Study(**given, n_fact=7)
+
+
+STUDIES = ("Study", "Training", "Successions", "KnownContexts", "Passages", "Meter")
 
 
 def argument_names(notebook):
     """The names that a notebook's first study is given: its arguments, and the keys of dicts among
     them, which may have a name."""
     cells = nbformat.read(notebook, as_version=4).cells
-    code = [ast.parse(cell.source) for cell in cells if cell.cell_type == "code"]
-    nodes = [node for tree in code for node in ast.walk(tree)]
-    dicts = {
-        ast.unparse(node.targets[0]): node.value
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-    }
-    kinds = ("Study", "Training", "Successions", "KnownContexts", "Passages", "Meter")
-    calls = (node for node in nodes if isinstance(node, ast.Call))
-    study = next(call for call in calls if ast.unparse(call.func).split(".")[-1] in kinds)
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    nodes = [*ast.walk(ast.parse(code))]
+    values = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            [target, *_] = node.targets
+            values[ast.unparse(target)] = node.value
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    [study, *_] = [call for call in calls if ast.unparse(call.func).split(".")[-1] in STUDIES]
     for argument in study.keywords:
-        value = dicts.get(ast.unparse(argument.value), argument.value)
+        value = values.get(ast.unparse(argument.value), argument.value)
         if isinstance(value, ast.Dict):
-            yield from (ast.literal_eval(key) for key in value.keys)
+            yield from map(ast.literal_eval, value.keys)
         else:
             yield argument.arg
 
@@ -121,17 +112,14 @@ def test_what_was_read_for_an_earlier_study_is_no_input(monkeypatch, tmp_path, c
     """As when all cells of a notebook are run twice in one kernel."""
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     table = pd.DataFrame({"a": [1]})
-    inputs = []
     for _ in range(2):
         study = shared.Study(parameters={"seed": 1})
         load_world()  # whose tables are kept from the first time on
         study.save_table(table, "5-exposure/table-x")
-        about = json.loads((tmp_path / "figures" / "5-exposure" / "table-x.json").read_text())
-        inputs.append(about["inputs"].keys())
+        about = json.loads((tmp_path / "figures/5-exposure/table-x.json").read_text())
+        assert "data/world/facts-0.csv" in about["inputs"]
+        assert "data/facts.csv" not in about["inputs"]
         load_facts()  # a later cell
-    assert inputs[0] == inputs[1]
-    assert "data/world/facts-0.csv" in inputs[0]
-    assert "data/facts.csv" not in inputs[0]
     assert "by-hand" not in capsys.readouterr().out
 
 

@@ -1,48 +1,40 @@
+"""What every table of ours is read by, and small steps with tables."""
+
 import pandas as pd
 import pytest
+from frames import cells, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust.tables import FactsError, melted, read_table, read_text, slug, stacked
 
+SLUGS = """
+    the United States  united-states
+    The Shining        the-shining
+    São Tomé, D.C.     sao-tome-d-c
+    C                  c
+    C++                c-plus-plus
+    C#                 c-sharp
+    東京               東京
+"""
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("the United States", "united-states"),
-        ("The Shining", "the-shining"),
-        ("São Tomé, D.C.", "sao-tome-d-c"),
-        ("C", "c"),
-        ("C++", "c-plus-plus"),
-        ("C#", "c-sharp"),
-        ("東京", "東京"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "name"), cells(SLUGS))
 def test_slug(text, name):
     assert slug(text) == name
 
 
 def test_stacked_tables_and_melted_columns_say_which_they_are():
     table = stacked({"a": pd.DataFrame({"x": [1]}), "b": pd.DataFrame({"x": [2, 3]})}, "of")
-    assert table.values.tolist() == [
-        [1, "a"],
-        [2, "b"],
-        [3, "b"],
-    ]
-    table = pd.DataFrame(
-        {
-            "fact": ["f", "g"],
-            "sure": [0.5, None],
-            "right": [True, False],
-            "z": 1,
-        }
-    )
+    assert table.values.tolist() == [[1, "a"], [2, "b"], [3, "b"]]
+    table = frame("""
+        fact  sure  right  z
+        f     0.5   True   1
+        g     NaN   False  1
+    """)
     long = melted(table, ["measure", "fact"], ["right", "sure"])
-    assert long[["measure", "fact", "value"]].values.tolist() == [
-        ["right", "f", 1.0],
-        ["right", "g", 0.0],
-        ["sure", "f", 0.5],
-    ]
+    found = long[["measure", "fact", "value"]].values.tolist()
+    assert found == [["right", "f", 1.0], ["right", "g", 0.0], ["sure", "f", 0.5]]
 
 
 def test_cells_are_stripped_and_indexed_by_line(tmp_path):
@@ -50,12 +42,15 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     path.write_text('name, n\r\n x ,1\r\n\r\n"a, ""b""",2\r\n', newline="")
     table = read_table(path, required=["name"], optional=["n"])
     assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
-    # Bytes that are not UTF-8 are placed.
-    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\xc3\xa9")
-    assert read_text(tmp_path / "x") == "aé"
-    (tmp_path / "x").write_bytes(b"a\n\xe9t")
+
+
+def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbfa\xc3\xa9")
+    assert read_text(path) == "aé"
+    path.write_bytes(b"a\n\xe9t")
     with pytest.raises(FactsError, match=r"/x, line 2: the text is not UTF-8; save the file as"):
-        read_text(tmp_path / "x")
+        read_text(path)
 
 
 @settings(max_examples=60, deadline=None)

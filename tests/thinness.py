@@ -44,31 +44,28 @@ def size(source: str) -> Size:
 
     Whether a name is read or written (ast.Load, ast.Store, ast.Del) is no node of its own.
     """
-    tree = ast.parse(source)
-    nodes = sum(not isinstance(node, ast.expr_context) for node in ast.walk(tree))
-    docstrings = [found for node in ast.walk(tree) if (found := docstring(node))]
-    nodes -= 2 * len(docstrings)  # the statement and the text in it
+    # 1. The nodes, without a docstring's two: the statement and the text in it.
+    nodes = 0
+    docstrings = set()
+    for node in ast.walk(ast.parse(source)):
+        nodes += not isinstance(node, ast.expr_context)
+        if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node) is not None:
+            nodes -= 2
+            docstrings.add(node.body[0].lineno)
+    # 2. The lines from each token's first to its last.
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in LAYOUT:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for found in docstrings:
-        lines.difference_update(range(found.lineno, (found.end_lineno or found.lineno) + 1))
+        first = token.start[0]
+        last = token.end[0]
+        is_docstring = token.type == tokenize.STRING and first in docstrings
+        if token.type not in LAYOUT and not is_docstring:
+            lines.update(range(first, last + 1))
     return Size(nodes, len(lines))
 
 
-def docstring(node: ast.AST) -> ast.Expr | None:
-    """The statement that is a module's, a class's or a function's docstring."""
-    if not isinstance(node, WITH_DOCSTRING) or not node.body:
-        return None
-    first = node.body[0]
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return first if is_text and isinstance(first.value.value, str) else None
-
-
 def together(sources: Iterable[str]) -> Size:
-    sizes = [size(source) for source in sources]
-    return Size(sum(one.nodes for one in sizes), sum(one.lines for one in sizes))
+    nodes, lines = zip(*map(size, sources), strict=True)
+    return Size(sum(nodes), sum(lines))
 
 
 def main() -> None:
@@ -76,8 +73,10 @@ def main() -> None:
         files = sorted((ROOT / folder).rglob("*.py"))
         found = together(path.read_text("utf-8") for path in files)
         print(f"{folder}/: {found} in {len(files)} files")
-    notebooks = [nbformat.read(ROOT / name, as_version=4) for name in find_notebooks(ROOT)]
-    cells = [cell.source for node in notebooks for cell in node.cells if cell.cell_type == "code"]
+    cells = []
+    for name in find_notebooks(ROOT):
+        notebook = nbformat.read(ROOT / name, as_version=4)
+        cells += [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     print(f"notebooks: {together(cells)} in {len(cells)} cells")
     if REPLAYED.exists():
         print(f"A replay of 1.1 loads {len(REPLAYED.read_text().split())} modules of ours.")
