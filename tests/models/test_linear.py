@@ -20,7 +20,8 @@ def test_the_same_products(shape, bias):
     packed = PackedLinear(layer, keeps=False)
     with torch.inference_mode():
         for x in [torch.randn(shape), not_side_by_side] * 2:  # packing, and packed
-            assert torch.allclose(packed(x), linear(x, weight, layer.bias), atol=1e-5)
+            expected = linear(x, weight, layer.bias)
+            assert torch.allclose(packed(x), expected, atol=1e-5)
 
 
 @x86
@@ -53,4 +54,5 @@ def test_a_bfloat16_layer_gives_float32(bias, monkeypatch):
         torch.nn.init.constant_(layer.bias, 1)
     product = ExactLinear(layer)(torch.tensor([[3.0]], dtype=torch.bfloat16))
     assert product.dtype == torch.float32
-    assert product.tolist() == [[3 * (1 + 2**-7) + bias] * 3]
+    expected = 3 * (1 + 2**-7) + bias
+    assert product.tolist() == [[expected] * 3]
