@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import torch
-from networks import LLAMA, assert_given_as_alone, build
+from networks import LLAMA, assert_given_as_alone, assert_made_as_alone, build
 
 from factrobust.models import causal
 from factrobust.models.causal import NO_PREFIX, pack_answers, rows_of
@@ -33,7 +33,13 @@ def test_score_and_temper_are_the_networks_own(smollm):
 
     prompts = render("two-shot", QUESTIONS[:4], QUESTIONS[:4])
     prompts.append("The capital of France is")  # which shares no prefix
-    answers = [" Nairobi", " William Shakespeare", " 1945", " Au", " Paris"]
+    answers = [
+        " Nairobi",
+        " William Shakespeare",
+        " 1945",
+        " Au",
+        " Paris",
+    ]
     smollm._last_prefix = NO_PREFIX
     for n in (4, 5):
         assert_given_as_alone(smollm, smollm.network, ids, prompts[:n], answers[:n])
@@ -54,24 +60,26 @@ def test_greedy_is_transformers_greedy(smollm):
         assert answer.token_ids == [token for token in new if token not in smollm.end_ids]
 
 
+def drawn(links):
+    """A line a token, with an x for each token that it sees."""
+    return ["".join("x" if sees else "." for sees in row) for row in links]
+
+
 def test_pack_answers_by_hand():
     # Prompt 5 6 7; answers 8 9 and 1; the first two tokens are in the cache.
-    row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 7, 1], 3)], 2)
+    long = [5, 6, 7, 8, 9]
+    short = [5, 6, 7, 1]
+    row = pack_answers([(long, 3), (short, 3)], 2)
     assert row.tokens == [7, 8]  # 9 and 1 predict nothing that is asked for
     assert row.positions == [2, 3]
     assert row.predictors == [0, 1, 0]  # 8 and 1 both follow 7; 9 follows 8
     # The second answer merges with the prompt's last token: it begins one token earlier.
-    row = pack_answers([([5, 6, 7, 8, 9], 3), ([5, 6, 4, 1], 2)], 0)
+    merged = [5, 6, 4, 1]
+    row = pack_answers([(long, 3), (merged, 2)], 0)
     assert row.tokens == [5, 6, 7, 8, 4]
     assert row.positions == [0, 1, 2, 3, 2]
     assert row.predictors == [2, 3, 1, 4]
-    assert row.links.int().tolist() == [
-        [1, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [1, 1, 1, 1, 0],
-        [1, 1, 0, 0, 1],
-    ]
+    assert drawn(row.links) == ["x....", "xx...", "xxx..", "xxxx.", "xx..x"]
 
 
 def test_rows_of_answers_that_begin_alike_by_hand():
@@ -84,15 +92,20 @@ def test_rows_of_answers_that_begin_alike_by_hand():
         ([1, 9, 9, 9, 9], 4),
     ]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
-    assert rows_of(answers) == ([[1, 0, 2], [3]], [9, 5])
-    assert rows_of(answers, keep_prompts_separate=True) == ([[1, 0], [2], [3]], [7, 5, 5])
+    rows, sizes = rows_of(answers)
+    assert rows == [[1, 0, 2], [3]]
+    assert sizes == [9, 5]
+    rows, sizes = rows_of(answers, keep_prompts_separate=True)
+    assert rows == [[1, 0], [2], [3]]
+    assert sizes == [7, 5, 5]
     row = pack_answers([answers[1], answers[0], answers[2]], 1)
     assert row.tokens == [2, 3, 4, 9, 5]
     assert row.positions == [1, 2, 3, 4, 3]
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
-    assert row.links[4].int().tolist() == [1, 1, 0, 0, 1]  # 5 sees 2 and 3, not 4 and 9
-    full, sizes = rows_of([([1, 2, 3], 2)] * (causal.BRANCHES + 1))
-    assert [*map(len, full)] == [causal.BRANCHES, 1]
+    assert drawn(row.links)[4] == "xx..x"  # 5 sees 2 and 3, not 4 and 9
+    answer = [1, 2, 3], 2
+    rows, sizes = rows_of([answer] * (causal.BRANCHES + 1))
+    assert [*map(len, rows)] == [causal.BRANCHES, 1]
     assert sizes == [3, 3]
     assert rows_of([]) == ([], [])
 
@@ -116,7 +129,8 @@ def test_prefix_is_computed_once_across_calls(plain, watch):
         plain.score(prompts[2:], ["Z", "xyz"])
     assert work.body == [(1, 5 + 8)]
     with watch(plain) as work:
-        plain.temper(prompts[:1] * 3, [[5], [6], [7]], np.linspace(0.1, 5, 40))
+        temperatures = np.linspace(0.1, 5, 40)
+        plain.temper(prompts[:1] * 3, [[5], [6], [7]], temperatures)
     assert sum(work.head) == 1  # three answers of one token follow the same place
 
 
@@ -125,11 +139,13 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(plain, monk
     prompts = [f"{SHARED}{start}" for start in "abcdefgh"]
     prompts.append(SHARED[:9])  # of all that the others share only this much
     monkeypatch.setattr(plain, "tokens_per_batch", 64)
-    first = plain.score(prompts, ["xyz"] * 9)
+    answers = ["xyz"] * 9
+    first = plain.score(prompts, answers)
     # The shortest prompt's last token predicts its answer, and is read with it.
     assert len(plain._last_prefix.ids) == 8
     plain._last_prefix = NO_PREFIX
-    np.testing.assert_array_equal(plain.score(prompts, ["xyz"] * 9), first)
+    second = plain.score(prompts, answers)
+    np.testing.assert_array_equal(second, first)
 
 
 def test_padding_goes_through_no_layer(plain, watch):
@@ -139,12 +155,18 @@ def test_padding_goes_through_no_layer(plain, watch):
 
 
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
-    follow = {"?": " a", " a": " a", "!": " b", " b": "."}
-    toy = toy_model({last: {word: 1.0} for last, word in follow.items()})
+    table = {
+        "?": {" a": 1.0},
+        " a": {" a": 1.0},
+        "!": {" b": 1.0},
+        " b": {".": 1.0},
+    }
+    toy = toy_model(table)
     prompts = ["so?", "so!", "oh so!", "why, oh why?", "no!"]
     with watch(toy) as work:
         answers = toy.generate(prompts, max_new_tokens=6, stop=["."])
-    assert [answer.text for answer in answers] == [" a" * 6, " b", " b", " a" * 6, " b"]
+    long = " a" * 6
+    assert [answer.text for answer in answers] == [long, " b", " b", long, " b"]
     # Prompts that begin alike are read in one row; the answers of each grow in a row of its own.
     assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
 
@@ -170,35 +192,25 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(plain, watch, monk
     assert third.body
 
 
+def test_answers_behind_a_shared_beginning_are_those_of_each_prompt(plain, ids):
+    prompts = [f"{SHARED}{start}" for start in "abcdefgh"]
+    assert_made_as_alone(plain, plain.network, ids, prompts)
+    assert len(plain._last_prefix.ids) == len(SHARED)
+
+
 # -- ids as answers --------------------------------------------------------------------------------
-
-
-def test_scoring_the_generated_ids_gives_what_generation_reported(plain):
-    grid = [0.1, 1.0, 10.0]
-    made = plain.generate(
-        [f"{SHARED}{start}" for start in "abcdefgh"],
-        max_new_tokens=8,
-        temperatures=grid,
-    )
-    answers = [answer for answer in made if answer.token_ids]
-    assert len(answers) > 4
-    prompts = [answer.prompt for answer in answers]
-    ids = [answer.token_ids for answer in answers]
-    scores = plain.score(prompts, ids)
-    curves = plain.temper(prompts, ids, [*grid, 0.0])
-    for answer, score, curve in zip(answers, scores, curves, strict=True):
-        np.testing.assert_allclose(score, answer.logprobs, atol=1e-4)
-        assert [top[0][1] for top in answer.top_logprobs] == answer.logprobs
-        # Logits of float32 agree to 1e-5 a token, which a temperature of 0.1 makes ten times larger.
-        np.testing.assert_allclose(curve[:-1], answer.curve, atol=1e-3)
-        assert curve[-1] == pytest.approx(0, abs=1e-3)  # at 1e-4 the likeliest is certain
 
 
 def test_ids_by_hand(toy_model):
     """Ids that no text gives: "ab" is one token, and "a" + "b" are asked for."""
-    toy = toy_model({"?": {"a": 0.5, "ab": 0.5}, "a": {"b": 0.25, ".": 0.75}, "ab": {".": 1.0}})
+    table = {
+        "?": {"a": 0.5, "ab": 0.5},
+        "a": {"b": 0.25, ".": 0.75},
+    }
+    toy = toy_model(table)
     a, b, ab = toy.tokenizer.convert_tokens_to_ids(["a", "b", "ab"])
-    parted, whole, text = toy.score(["why?"] * 3, [[a, b], [ab], "ab"])
+    answers = [[a, b], [ab], "ab"]
+    parted, whole, text = toy.score(["why?"] * 3, answers)
     np.testing.assert_allclose(np.exp(parted), [0.5, 0.25], rtol=1e-6)
     np.testing.assert_allclose(np.exp(whole), [0.5], rtol=1e-6)
     np.testing.assert_array_equal(whole, text)
@@ -209,6 +221,12 @@ def test_networks_that_masks_cannot_steer_are_refused():
     linear.config.layer_types = ["linear_attention"] * 2
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(linear)
-    bloom = build("Bloom", vocab_size=64, hidden_size=32, n_layer=1, n_head=4)
+    bloom = build(
+        "Bloom",
+        vocab_size=64,
+        hidden_size=32,
+        n_layer=1,
+        n_head=4,
+    )
     with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
         Body(bloom)

@@ -70,19 +70,26 @@ def test_columns_of_a_table_are_prompts_too(toy):
     temperatures = [0.5, 2.0]
     facts = pd.DataFrame({"prompt": prompts, "t": temperatures}, index=[7, 3])
     listed = toy.sample(prompts, temperature=temperatures, n=4)
-    assert toy.sample(facts["prompt"], temperature=facts["t"], n=np.int64(4)) == listed
-    scores = toy.score(facts["prompt"], pd.Series([" Nairobi", " Mombasa"]))
+    found = toy.sample(
+        facts["prompt"],
+        temperature=facts["t"],
+        n=np.int64(4),
+    )
+    assert found == listed
+    answers = pd.Series([" Nairobi", " Mombasa"])
+    scores = toy.score(facts["prompt"], answers)
     np.testing.assert_allclose(np.exp(scores), [[0.8], [0.2]], rtol=1e-6)
 
 
 def test_the_example_of_temper(toy, toy_model):
-    curves = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
-    np.testing.assert_allclose(np.exp(curves), [[0.8, 2 / 3]], rtol=1e-6)
+    [curve] = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
+    np.testing.assert_allclose(np.exp(curve), [0.8, 2 / 3], rtol=1e-6)
     # The lowest temperature is 1e-4, where a gap of 1e-4 nats is one: odds of e to 1.
     p = 1 / (1 + np.exp(-1e-4))
     near = toy_model({"?": {" a": p, " b": 1 - p}})
     curves = near.temper(["why?"], [" a"], [0, 1e-5, 1e-4])
-    np.testing.assert_allclose(np.exp(curves), np.e / (1 + np.e), rtol=1e-3)
+    odds = np.exp(curves) / (1 - np.exp(curves))
+    np.testing.assert_allclose(odds, np.e, rtol=3e-3)
 
 
 def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
@@ -96,7 +103,8 @@ def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
         seed=np.int32(3),
         top_k=np.int64(4),
     )
-    toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
+    kinds = (list, tuple, np.array, pd.Series)
+    toy.score(["a"] * 4, [kind([1, 2]) for kind in kinds])
     sampled, scored = jobs
     [request] = sampled.requests
     for value in (*sampled.settings.values(), *request.values()):
@@ -136,9 +144,12 @@ def test_too_few_alternatives_are_told_at_the_first_answer():
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 1 are needed"):
         Canned(0, 0).generate(["a", "b"], alternatives=1)
     # One answer with enough is enough: a server that tells texts merges those that read alike.
-    assert len(Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
-    assert len(Canned(0, 0).generate(["a", "b"])) == 2
-    assert len(Canned(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
+    answers = Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)
+    assert len(answers) == 3
+    answers = Canned(0, 0).generate(["a", "b"])
+    assert len(answers) == 2
+    answers = Canned(0, text="").generate(["a"], alternatives=10)  # it ended at once
+    assert len(answers) == 1
 
 
 def test_what_a_model_lacks_is_said_before_it_is_asked():

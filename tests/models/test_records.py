@@ -28,9 +28,16 @@ MODEL = "sha256:a5fd3b62230aa5ec float32"  # of the toy's calls
 
 def test_every_field_is_part_of_the_key():
     call = Call("m", "o", "p", "{}")
-    for field in ("model", "operation", "prompt", "parameters"):
-        assert records.key_of(call._replace(**{field: "other"})) != records.key_of(call)
-    assert records.key_of(Call("a", "bc", "", "")) != records.key_of(Call("ab", "c", "", ""))
+    others = [
+        call._replace(model="x"),
+        call._replace(operation="x"),
+        call._replace(prompt="x"),
+        call._replace(parameters="x"),
+        Call("a", "bc", "", ""),
+        Call("ab", "c", "", ""),
+    ]
+    keys = {*map(records.key_of, [call, *others])}
+    assert len(keys) == 7
     # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
     expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
     assert records.key_of(call).hex() == expected
@@ -63,8 +70,9 @@ def lengths(store, prompts, batches=99):
 def test_equal_calls_are_computed_once_and_found_ones_never(path):
     assert lengths(None, PROMPTS) == (VALUES, ["a", "bb", "ccc", "dddd"])
     assert lengths(None, []) == ([], [])
-    assert lengths(Records(path), ["bb", "dddd"]) == ([2, 4], ["bb", "dddd"])
-    assert lengths(Records(path), PROMPTS) == (VALUES, ["a", "ccc"])
+    store = Records(path)
+    assert lengths(store, ["bb", "dddd"]) == ([2, 4], ["bb", "dddd"])
+    assert lengths(store, PROMPTS) == (VALUES, ["a", "ccc"])
     assert lengths(Records(path), PROMPTS) == (VALUES, [])
 
 
@@ -100,7 +108,8 @@ def test_the_runner_learns_which_calls_were_used(path, toy, tmp_path, monkeypatc
     monkeypatch.setenv("FACTROBUST_USED", str(file))
     store.get(toy.calls(2))
     store.get(toy.calls(3)[1:])  # a call that was used before, and one more
-    assert records.keys_in(file) == {records.key_of(call) for call in toy.calls(3)}
+    used = records.keys_in(file)
+    assert used == {*map(records.key_of, toy.calls(3))}
 
 
 def test_modes_of_open_records(path, base, toy, tmp_path, monkeypatch):
@@ -183,10 +192,11 @@ def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path, kill_after):
     process.wait()
     done = int(lines[-1])
     for batch in range(done + 3):
-        calls = [Call("toy", "score", f"{batch}/{i}", "{}") for i in range(50)]
-        whole = [batch] * 50
-        nothing = [None] * 50
-        assert Records(path).get(calls) in ([whole] if batch <= done else [whole, nothing])
+        prompts = [f"{batch}/{i}" for i in range(50)]
+        calls = [Call("toy", "score", prompt, "{}") for prompt in prompts]
+        found = Records(path).get(calls)
+        assert found in ([batch] * 50, [None] * 50)
+        assert found[0] == batch or batch > done
 
 
 def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
