@@ -60,7 +60,7 @@ def test_greedy_is_transformers_greedy(smollm):
         assert answer.token_ids == [token for token in new if token not in smollm.end_ids]
 
 
-def drawn(links):
+def pattern(links):
     """A line a token, with an x for each token that it sees."""
     return ["".join("x" if sees else "." for sees in row) for row in links]
 
@@ -79,7 +79,7 @@ def test_pack_answers_by_hand():
     assert row.tokens == [5, 6, 7, 8, 4]
     assert row.positions == [0, 1, 2, 3, 2]
     assert row.predictors == [2, 3, 1, 4]
-    assert drawn(row.links) == ["x....", "xx...", "xxx..", "xxxx.", "xx..x"]
+    assert pattern(row.links) == ["x....", "xx...", "xxx..", "xxxx.", "xx..x"]
 
 
 def test_rows_of_answers_that_begin_alike_by_hand():
@@ -102,7 +102,7 @@ def test_rows_of_answers_that_begin_alike_by_hand():
     assert row.tokens == [2, 3, 4, 9, 5]
     assert row.positions == [1, 2, 3, 4, 3]
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
-    assert drawn(row.links)[4] == "xx..x"  # 5 sees 2 and 3, not 4 and 9
+    assert pattern(row.links)[4] == "xx..x"  # 5 sees 2 and 3, not 4 and 9
     answer = [1, 2, 3], 2
     rows, sizes = rows_of([answer] * (causal.BRANCHES + 1))
     assert [*map(len, rows)] == [causal.BRANCHES, 1]

@@ -13,9 +13,10 @@ LOG = np.log
 
 def test_one_token_by_hand():
     """p = (1/2, 1/4, 1/4), q = (1/4, 1/4, 1/2): KL = 1/2 log 2 + 0 + 1/4 log 1/2."""
-    p = LOG(np.array([[0.5, 0.25, 0.25]], dtype=np.float32))
-    q = LOG(np.array([[0.25, 0.25, 0.5]], dtype=np.float32))
-    found = divergence._compared(iter([([2], q)]), p)
+    p = LOG(np.float32([[0.5, 0.25, 0.25]]))
+    q = LOG(np.float32([[0.25, 0.25, 0.5]]))
+    piece = [2], q
+    found = divergence._compared(iter([piece]), p)
     assert found["kl"] == pytest.approx([0.25 * LOG(2)])
     assert found["logprob"] == pytest.approx([LOG(0.5)])
     assert found["base_logprob"] == pytest.approx([LOG(0.25)])
@@ -32,7 +33,8 @@ def test_the_summary_by_hand():
     )
     found = divergence.summary(table)
     assert found["mean_kl"] == 1.0
-    assert found["tail_kl"] == pytest.approx(1 + 2 * (0.999 * 3 - 2))
+    place = 0.999 * 3  # between 1.0, at place 2, and 3.0, at place 3
+    assert found["tail_kl"] == pytest.approx(1 + 2 * (place - 2))
     assert found["different_top"] == 0.25
     assert found["perplexity"] == pytest.approx(2)
     assert found["tokens"] == 4
@@ -57,9 +59,11 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
     text = "ab" * 10  # two pieces of 8, and a rest that is left out
     found = divergence.compared(model("other", 0.75), base, text, store)
     # Tokens 5, 6 and 7 of each: b, a, b.
-    kl = 0.5 * LOG(0.5 / 0.75) + 0.5 * LOG(0.5 / 0.25)
-    assert found["kl"].tolist() == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
-    assert found["logprob"].tolist() == pytest.approx([LOG(0.75), 0, LOG(0.75)] * 2, abs=1e-6)
+    kl = (LOG(2 / 3) + LOG(2)) / 2
+    logprob = LOG(3 / 4)
+    assert [*found["kl"]] == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
+    assert [*found["logprob"]] == pytest.approx([logprob, 0, logprob] * 2, abs=1e-6)
     again = model("other", None)  # which no longer can be loaded
     assert divergence.compared(again, base, text, store).equals(found)
-    assert divergence.compared(base, base, text, store)["kl"].tolist() == [0] * 6
+    itself = divergence.compared(base, base, text, store)
+    assert [*itself["kl"]] == [0] * 6

@@ -42,13 +42,11 @@ def test_numbers_are_float32_and_those_of_the_weights(name, dtype, device, lette
     scores = model.score(PROMPTS, ANSWERS)
     for prompt, answer, found in zip(PROMPTS, ANSWERS, scores, strict=True):
         assert found.dtype == np.float32
-        assert found == pytest.approx(alone(exact, ids(prompt), ids(answer)), abs=near)
-    tempered = model.temper(PROMPTS, ANSWERS, [1.0])[:, 0]
-    assert tempered == pytest.approx([sum(found) for found in scores], abs=2 * near)
-    greedy = model.generate(PROMPTS, max_new_tokens=3)
-    for answer in filter(lambda answer: answer.token_ids, greedy):
-        [again] = model.score([answer.prompt], [answer.token_ids])
-        assert answer.logprobs == pytest.approx(again.tolist(), abs=2 * near)
+        expected = alone(exact, ids(prompt), ids(answer))
+        assert found == pytest.approx(expected, abs=near)
+    for answer in model.generate(PROMPTS, max_new_tokens=3):
+        expected = alone(exact, ids(answer.prompt), answer.token_ids)
+        assert answer.logprobs == pytest.approx(expected, abs=near)
 
 
 @pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 processors")
@@ -69,7 +67,14 @@ def test_a_head_of_a_smaller_dtype_is_exact(dtype, lettered):
     assert head.weight.dtype == dtype
 
 
-@pytest.mark.parametrize("damage", [Damage("round", 4), Damage("prune", 0.3), Damage("noise", 0.1)])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Damage("round", 4),
+        Damage("prune", 0.3),
+        Damage("noise", 0.1),
+    ],
+)
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("device", DEVICES)
 def test_weights_are_changed_where_they_lie(damage, dtype, device):
@@ -82,6 +87,7 @@ def test_weights_are_changed_where_they_lie(damage, dtype, device):
     weights = changed.get_parameter(name).detach()
     assert weights.dtype == dtype
     assert weights.device.type == device
+    found = weights.cpu().float()
     in_float32 = same.get_parameter(name).detach()
-    different = ~torch.isclose(weights.cpu().float(), in_float32, rtol=0.01, atol=1e-3)
-    assert different.float().mean() < 0.01
+    near = torch.isclose(found, in_float32, rtol=0.01, atol=1e-3)
+    assert near.float().mean() > 0.99
