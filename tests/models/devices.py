@@ -68,7 +68,8 @@ class Labels(TorchFunctionMode):
             there = label(args[0])
             raise TypeError(f"can't convert {there} device type tensor to numpy. Use .cpu()")
         if name in MOVES and isinstance(args[0], Tensor):
-            return moved(name, args[0], [*args[1:], *kwargs.values()])
+            tensor, *asked = *args, *kwargs.values()
+            return moved(name, tensor, asked)
         if function is Tensor.__deepcopy__:  # its memo holds tensors of any device
             return put(function(*args), label(args[0]))
         if function == SET_DATA:
@@ -145,8 +146,10 @@ def spread(network, devices):
     first = next(iter(devices.values()))
     copies = {}
     for name, module in [*network.named_modules()]:
-        inside = [start for start in devices if f"{name}.".startswith(f"{start}.")]
-        place = torch.device(devices[max(inside, key=len)] if inside else first)
+        place = torch.device(first)
+        for start in sorted(devices, key=len):  # the innermost last
+            if f"{name}.".startswith(f"{start}."):
+                place = torch.device(devices[start])
         weights = [
             *module.named_parameters(recurse=False),
             *module.named_buffers(recurse=False),

@@ -59,7 +59,8 @@ def random_weights():
     weights = {}
     for name, shape in shapes.items():
         mean = 1.0 if name.endswith("norm") else 0.0
-        weights[f"transformer.{name}.weight"] = mean + 0.4 * torch.randn(shape)
+        drawn = mean + 0.4 * torch.randn(shape)
+        weights[f"transformer.{name}.weight"] = drawn
     return weights
 
 
@@ -79,7 +80,8 @@ def plain_logits(weights, ids):
         shared = QUERIES[i] // KEYS[i]  # queries of one key
         mixed = normed(states, f"{layer}.attn_norm") @ weight(f"{layer}.attn.qkv_proj").T
         heads = mixed.view(len(ids), -1, 8)
-        q, k, v = heads.split([QUERIES[i], KEYS[i], KEYS[i]], dim=1)
+        parts = [QUERIES[i], KEYS[i], KEYS[i]]
+        q, k, v = heads.split(parts, dim=1)
         q = rotated(normed(q, f"{layer}.attn.q_norm"))
         k = rotated(normed(k, f"{layer}.attn.k_norm")).repeat_interleave(shared, dim=1)
         v = v.repeat_interleave(shared, dim=1)
@@ -98,7 +100,8 @@ def rotated(vectors):
     speeds = 100.0 ** (-torch.arange(4) / 4)
     angles = torch.arange(len(vectors))[:, None, None] * speeds
     turn = torch.polar(torch.ones_like(angles), angles)
-    pairs = torch.complex(vectors[..., :4], vectors[..., 4:]) * turn
+    first, second = vectors.chunk(2, dim=-1)
+    pairs = torch.complex(first, second) * turn
     return torch.cat([pairs.real, pairs.imag], dim=-1)
 
 
@@ -112,9 +115,10 @@ def test_apples_files_give_the_papers_formulas(toy_model, tmp_path):
     prompt = " Kenya Nairobi Kenya"
     answer = [3, 9, 4, 2, 2, 11]
     ids = model.tokenizer(prompt).input_ids + answer
-    predictors = plain_logits(random_weights(), ids).log_softmax(dim=-1)[-7:-1]
-    expected = predictors[range(6), answer]
-    np.testing.assert_allclose(model.score([prompt], [answer])[0], expected, atol=2e-5)
+    predictors = plain_logits(random_weights(), ids)[-7:-1]
+    expected = predictors.log_softmax(dim=-1)[range(6), answer]
+    [found] = model.score([prompt], [answer])
+    np.testing.assert_allclose(found, expected, atol=2e-5)
     assert min(expected) < -3  # far from uniform, so that a fault would show
 
 

@@ -85,11 +85,12 @@ def test_an_interrupted_run_keeps_what_it_had(path):
 def test_a_runner_reads_the_latest_line_in_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     read = (tmp_path / "progress.txt").read_text
-    clock = iter([10.0, 12.0])
+    clock = iter([10.0, 11.0, 12.0])
     monkeypatch.setattr(records.time, "monotonic", lambda: next(clock))
     with records.progress_bar("gemma sample", 1200) as advance:
         assert read() == "gemma sample: 0 of 1,200\n"
         advance(300)  # recorded, or while the model was loaded: no forecast from this
+        advance(0)
         assert read() == "gemma sample: 300 of 1,200\n"
         advance(100)  # 100 in two seconds, so 800 in 16
         assert read() == "gemma sample: 400 of 1,200, 00:16 left\n"
