@@ -51,7 +51,13 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
     def model(name, chance):
         def load():
             choice = {"b": chance, "c": 1 - chance}
-            return toy_model({"a": choice, "b": {"a": 1.0}, "c": {"a": 1.0}})
+            return toy_model(
+                {
+                    "a": choice,
+                    "b": {"a": 1.0},
+                    "c": {"a": 1.0},
+                }
+            )
 
         return RecordedModel(store, load, name=name, fingerprint=name)
 

@@ -101,7 +101,12 @@ def test_a_killed_course_goes_on_at_the_same_text_with_the_same_weights(
         student = network(kind, tokenizer)
         grow.study(
             student,
-            grow.Course("any", data, 1e-2, size=2),
+            grow.Course(
+                "any",
+                data,
+                1e-2,
+                size=2,
+            ),
             tmp_path / folder,
             tokenizer,
             save_steps=5,
@@ -124,7 +129,13 @@ def test_a_course_is_read_to_its_end_at_a_rate_that_falls_in_the_last_tenth(toke
     data = grow.rows([TEXT] * 400, tokenizer, 0)
     log = grow.study(
         network("decoder", tokenizer),
-        grow.Course("easy", data, 1e-2, data[:4], size=2),
+        grow.Course(
+            "easy",
+            data,
+            1e-2,
+            data[:4],
+            size=2,
+        ),
         tmp_path,
         tokenizer,
         eval_steps=20,

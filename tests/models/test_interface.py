@@ -68,7 +68,10 @@ def test_nothing_asked_nothing_answered(toy):
 def test_columns_of_a_table_are_prompts_too(toy):
     prompts = ["a Kenya", "b Kenya"]
     temperatures = [0.5, 2.0]
-    facts = pd.DataFrame({"prompt": prompts, "t": temperatures}, index=[7, 3])
+    facts = pd.DataFrame(
+        {"prompt": prompts, "t": temperatures},
+        index=[7, 3],
+    )
     listed = toy.sample(prompts, temperature=temperatures, n=4)
     found = toy.sample(
         facts["prompt"],

@@ -143,9 +143,17 @@ def test_put_then_get_and_resume(path, toy):
     zero, one, two = toy.calls(3)
     assert first.get([zero, one]) == [None, None]
     assert not path.exists()  # reading creates nothing
-    first.put([zero, one], [{"text": " Nairobi"}, [np.float32(0.1)]])
+    first.put(
+        [zero, one],
+        [{"text": " Nairobi"}, [np.float32(0.1)]],
+    )
     number = float(np.float32(0.1))
-    expected = [None, [number], {"text": " Nairobi"}, [number]]
+    expected = [
+        None,
+        [number],
+        {"text": " Nairobi"},
+        [number],
+    ]
     assert Records(path).get([two, one, zero, one]) == expected
     first.put([one, two], [1, 2])  # the first value stays
     assert Records(path).get([two, one]) == [2, [number]]
@@ -218,7 +226,10 @@ def test_a_full_disk_keeps_what_was_committed(path, toy):
     new = toy.calls(2000, model="another")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # The kernel refuses to let the file grow, at the commit, as a full disk does.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 50_000, hard))
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE,
+        (path.stat().st_size + 50_000, hard),
+    )
     try:
         with pytest.raises(RecordsError, match=r"records\.sqlite.*stays;.*free disk space"):
             records.put(new, ["x" * 100] * 2000)
@@ -276,11 +287,19 @@ def test_values_come_back_bit_for_bit(value):
 
 @pytest.mark.parametrize(
     ("number", "token"),
-    [(-0.1, "Nairobi"), (float(np.float32(-0.1)), "Nairobi"), (float(np.float32(-0.1)), "3E0")],
+    [
+        (-0.1, "Nairobi"),
+        (float(np.float32(-0.1)), "Nairobi"),
+        (float(np.float32(-0.1)), "3E0"),
+    ],
 )
 def test_alternatives_are_read_when_they_are_looked_at(number, token):
     tops = [[(token, number), ('a ","top_logprobs":[', -2.5)], []]
-    value = {"logprobs": [-0.1], "text": ',"top_logprobs":[', "top_logprobs": tops}
+    value = {
+        "logprobs": [-0.1],
+        "text": ',"top_logprobs":[',
+        "top_logprobs": tops,
+    }
     back = decode(encode(value))
     assert "_list" not in vars(back["top_logprobs"])
     assert back["text"] == value["text"]
@@ -288,7 +307,15 @@ def test_alternatives_are_read_when_they_are_looked_at(number, token):
     assert encode(back) == encode(value)  # they can be written again
 
 
-@pytest.mark.parametrize("take", [itemgetter(slice(1)), itemgetter(-1), copy.copy, copy.deepcopy])
+@pytest.mark.parametrize(
+    "take",
+    [
+        itemgetter(slice(1)),
+        itemgetter(-1),
+        copy.copy,
+        copy.deepcopy,
+    ],
+)
 def test_alternatives_are_taken_apart_and_copied_as_a_list_is(take):
     tops = [[("Nairobi", -0.5)], [("Lagos", -2.5)]]
     back = decode(encode({"text": "", "top_logprobs": tops}))
