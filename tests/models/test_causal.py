@@ -8,7 +8,7 @@ from networks import LLAMA, assert_given_as_alone, assert_made_as_alone, build
 
 from factrobust.models import causal
 from factrobust.models.causal import NO_PREFIX, pack_answers, rows_of
-from factrobust.models.engine import Body
+from factrobust.models.engine import Body, Plain
 from factrobust.models.interface import ModelError
 from factrobust.models.prompts import render
 
@@ -40,6 +40,7 @@ def test_score_and_temper_are_the_networks_own(smollm):
         " Au",
         " Paris",
     ]
+    assert not isinstance(smollm.body, Plain)  # which would be right, and slow
     smollm._last_prefix = NO_PREFIX
     for n in (4, 5):
         assert_given_as_alone(smollm, smollm.network, ids, prompts[:n], answers[:n])
