@@ -241,7 +241,7 @@ def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypat
     prompts = [
         "a" * 8,
         "b" * 24,
-        "c" * 4,
+        "c" * 8,
         "a" * 8,
         "d" * 25,
     ]
