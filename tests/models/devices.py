@@ -6,9 +6,6 @@ label. The numbers are the CPU's own, so that what is computed on labels equals 
 """
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
 
 import torch
 from accelerate.hooks import AlignDevicesHook, add_hook_to_module
@@ -16,36 +13,28 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 CPU = torch.device("cpu")
+FIRST = torch.device("cuda:0")
 Tensor = torch.Tensor
-INDEXING = (Tensor.__getitem__, Tensor.__setitem__)
-NUMPY = (Tensor.numpy, Tensor.__array__)
-FACTORIES = {
-    torch.tensor,
-    torch.arange,
-    torch.zeros,
-    torch.ones,
-    torch.empty,
-    torch.full,
-    torch.eye,
-}
-FACTORIES |= {torch.as_tensor, torch.linspace, torch.rand, torch.randn}
 
 
-def label(tensor: Tensor) -> torch.device:
+def label(tensor):
     return getattr(tensor, "label", CPU)
 
 
-def labels(values: Any) -> list[torch.device]:
+def labels(values):
     """Of all tensors in nested lists and dicts, but a CPU's single numbers, which go anywhere."""
-    found = [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
-    return [label(one) for one in found if one.dim() or label(one) != CPU]
+    found = set()
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, Tensor) and (leaf.dim() or label(leaf) != CPU):
+            found.add(label(leaf))
+    return found
 
 
-def put(values: Any, device: torch.device, given: Any = ()) -> Any:
+def put(values, device, given=()):
     """The same values, whose tensors now carry the label; those that were `given` keep theirs."""
     kept = {id(leaf) for leaf in tree_leaves(given)}
 
-    def one(leaf: Any) -> Any:
+    def one(leaf):
         if isinstance(leaf, Tensor) and id(leaf) not in kept:
             leaf.label = device
         return leaf
@@ -53,104 +42,125 @@ def put(values: Any, device: torch.device, given: Any = ()) -> Any:
     return tree_map(one, values)
 
 
+# What tensors are asked of their place. Weights without numbers are on "meta", and have no label.
+ASKED = {
+    Tensor.device.__get__: lambda x: x.device if x.is_meta else label(x),
+    Tensor.is_cuda.__get__: lambda x: label(x).type == "cuda",
+    Tensor.is_cpu.__get__: lambda x: label(x).type == "cpu",
+    Tensor.get_device: lambda x: label(x).index or 0,
+}
+INDEXING = (Tensor.__getitem__, Tensor.__setitem__)
+NUMPY = (Tensor.numpy, Tensor.__array__)
+MOVES = ("to", "cpu", "cuda")
+SET_DATA = Tensor.data.__set__
+OF_ANY_DEVICE = (Tensor.copy_, torch._has_compatible_shallow_copy_type, SET_DATA)
+
+
 class Labels(TorchFunctionMode):
     """See above."""
 
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = getattr(function, "__name__", "")
-        if function == Tensor.device.__get__:
-            return label(args[0]) if args[0].device.type == "cpu" else args[0].device
-        if function in (Tensor.is_cuda.__get__, Tensor.is_cpu.__get__):
-            return label(args[0]).type == ("cuda" if function == Tensor.is_cuda.__get__ else "cpu")
-        if function is Tensor.get_device:
-            return label(args[0]).index or 0
+        if function in ASKED:
+            return ASKED[function](args[0])
         if function in NUMPY and label(args[0]) != CPU:
-            raise TypeError(
-                f"can't convert {label(args[0])} device type tensor to numpy. Use .cpu()"
-            )
-        if name in ("to", "cpu", "cuda") and isinstance(args[0], Tensor):
-            return self._moved(function, args, kwargs)
+            there = label(args[0])
+            raise TypeError(f"can't convert {there} device type tensor to numpy. Use .cpu()")
+        if name in MOVES and isinstance(args[0], Tensor):
+            tensor, *asked = *args, *kwargs.values()
+            return moved(name, tensor, asked)
         if function is Tensor.__deepcopy__:  # its memo holds tensors of any device
             return put(function(*args), label(args[0]))
-        if function == Tensor.data.__set__:
+        if function == SET_DATA:
             args[0].label = label(args[1])
-        if function in (Tensor.copy_, torch._has_compatible_shallow_copy_type, Tensor.data.__set__):
+        if function in OF_ANY_DEVICE:
             return function(*args, **kwargs)
-        asked = kwargs.pop("device", None)
         if function in INDEXING:
-            return self._indexed(function, args)
-        found = {*labels((args, kwargs))}
-        if len(found) > 1:
-            two = " and ".join(sorted(map(str, found)))
-            raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two: {two} ({name})"
-            )
-        if asked is not None and torch.device(asked).type == "meta":
-            return function(*args, **kwargs, device=asked)
-        device = torch.device(asked) if asked is not None else next(iter(found), CPU)
-        return put(function(*args, **kwargs), device, (args, kwargs))
-
-    def _moved(self, function: Any, args: Any, kwargs: Any) -> Any:
-        tensor, *others = args
-        named = [
-            x
-            for x in (*others, *kwargs.values())
-            if isinstance(x, (str, int, torch.device)) and not isinstance(x, bool)
-        ]
-        named += [label(x) for x in others if isinstance(x, Tensor)]
-        device = torch.device(named[0]) if named else label(tensor)
-        device = {"cpu": CPU, "cuda": torch.device("cuda:0")}.get(function.__name__, device)
-        if device.type == "cuda" and device.index is None:
-            device = torch.device("cuda:0")
-        dtypes = [x for x in (*others, *kwargs.values()) if isinstance(x, torch.dtype)]
-        dtypes += [x.dtype for x in others if isinstance(x, Tensor)]
-        if device.type == "meta":
-            return tensor.to("meta", *dtypes)
-        moved = tensor.to(*dtypes) if dtypes else tensor
-        if moved is tensor and device != label(tensor):
-            moved = tensor.detach().clone() if not tensor.requires_grad else tensor.clone()
-        return put(moved, device) if moved is not tensor else tensor
-
-    def _indexed(self, function: Any, args: Any) -> Any:
-        tensor, index, *value = args
-        here = label(tensor)
-        if {*labels(index)} - {CPU, here}:
-            raise RuntimeError(
-                f"indices should be either on cpu or on the same device as the indexed tensor ({here})"
-            )
-        if {*labels(value)} - {here}:
-            raise RuntimeError(f"Expected all tensors to be on the same device: {here} (setitem)")
-        return put(function(*args), here, args)
+            return indexed(function, *args)
+        return computed(function, args, kwargs)
 
 
-@contextmanager
-def labelled() -> Iterator[None]:
-    with Labels():
-        yield
+def moved(name, tensor, asked):
+    """`tensor.to(*asked)`, `tensor.cpu()` or `tensor.cuda()`."""
+    device = label(tensor)
+    dtypes = []
+    for one in asked:
+        if isinstance(one, Tensor):
+            device = label(one)
+            dtypes.append(one.dtype)
+        elif isinstance(one, torch.dtype):
+            dtypes.append(one)
+        elif isinstance(one, str | int | torch.device) and not isinstance(one, bool):
+            device = torch.device(one)
+    if name == "cpu":
+        device = CPU
+    if name == "cuda" or device == torch.device("cuda"):
+        device = FIRST
+    if device.type == "meta":
+        return tensor.to("meta", *dtypes)
+    changed = tensor.to(*dtypes) if dtypes else tensor
+    if changed is tensor and device == label(tensor):
+        return tensor
+    if changed is tensor:
+        changed = tensor.clone() if tensor.requires_grad else tensor.detach().clone()
+    return put(changed, device)
 
 
-def spread(network: Any, devices: Mapping[str, str]) -> Any:
+def indexed(function, tensor, index, *value):
+    here = label(tensor)
+    if labels(index) - {CPU, here}:
+        raise RuntimeError(
+            f"indices should be either on cpu or on the same device as the indexed tensor ({here})"
+        )
+    if labels(value) - {here}:
+        raise RuntimeError(f"Expected all tensors to be on the same device: {here} (setitem)")
+    return put(function(tensor, index, *value), here, (tensor, index, value))
+
+
+def computed(function, args, kwargs):
+    """On the one device of all that is given, or on the one that is asked for."""
+    asked = kwargs.pop("device", None)
+    found = labels((args, kwargs))
+    if len(found) > 1:
+        two = " and ".join(sorted(map(str, found)))
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two: "
+            f"{two} ({function.__name__})"
+        )
+    device = torch.device(asked) if asked is not None else next(iter(found), CPU)
+    if device.type == "meta":
+        return function(*args, **kwargs, device="meta")
+    return put(function(*args, **kwargs), device, (args, kwargs))
+
+
+def labelled():
+    """For a block in which tensors carry labels."""
+    return Labels()
+
+
+def spread(network, devices):
     """The network with the modules of these names (of whole blocks) on these devices, and with the hooks
     by which accelerate brings their inputs there. What is not named is on the first device; weights
     that modules on two devices share are on both, as accelerate has it."""
-    first = torch.device(next(iter(devices.values())))
-    copies: dict[Any, Any] = {}
+    first = next(iter(devices.values()))
+    copies = {}
     for name, module in [*network.named_modules()]:
-        inside = [start for start in devices if name == start or name.startswith(f"{start}.")]
-        place = torch.device(devices[max(inside, key=len)]) if inside else first
-        for key, weights in [
+        place = torch.device(first)
+        for start in sorted(devices, key=len):  # the innermost last
+            if f"{name}.".startswith(f"{start}."):
+                place = torch.device(devices[start])
+        weights = [
             *module.named_parameters(recurse=False),
             *module.named_buffers(recurse=False),
-        ]:
-            own = copies.setdefault(
-                (id(weights), place),
-                weights if label(weights) in (CPU, place) else copy.deepcopy(weights),
-            )
-            own.label = place
-            setattr(module, key, own)
+        ]
+        for key, weight in weights:
+            shared = id(weight), place
+            if shared not in copies:
+                free = label(weight) in (CPU, place)
+                copies[shared] = weight if free else copy.deepcopy(weight)
+            copies[shared].label = place
+            setattr(module, key, copies[shared])
         hook = AlignDevicesHook(execution_device=place, io_same_device=name == "")
         hook.init_hook = lambda module: module  # which would ask CUDA
         add_hook_to_module(module, hook)

@@ -28,7 +28,9 @@ class Reply:
 
 def completion(*texts: str, delay: float = 0.0) -> Reply:
     """Plain answers without log-probabilities."""
-    choices = [{"index": i, "text": t, "finish_reason": "length"} for i, t in enumerate(texts)]
+    choices = []
+    for i, text in enumerate(texts):
+        choices.append({"index": i, "text": text, "finish_reason": "length"})
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     return Reply({"choices": choices, "usage": usage}, delay=delay)
 
@@ -43,7 +45,8 @@ class FaultyServer:
         self.asked: list[Body] = []
         self.paths: list[str] = []
         self.authorisations: list[str | None] = []
-        self.under_way = self.most_at_once = 0
+        self.under_way = 0
+        self.most_at_once = 0
         self.lock = threading.Lock()
         self.url = ""
 
@@ -86,9 +89,12 @@ def faulty_server() -> Iterator[FaultyServer]:
             self.send(server.reply(self.path, body, self.headers.get("Authorization")))
 
         def send(self, reply: Reply) -> None:
-            data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+            data = reply.body
+            if not isinstance(data, bytes):
+                data = json.dumps(data).encode()
             self.send_response(reply.status)
-            for name, value in {"Content_Type": "application/json", **reply.headers}.items():
+            headers = {"Content_Type": "application/json"} | reply.headers
+            for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -13,9 +13,10 @@ LOG = np.log
 
 def test_one_token_by_hand():
     """p = (1/2, 1/4, 1/4), q = (1/4, 1/4, 1/2): KL = 1/2 log 2 + 0 + 1/4 log 1/2."""
-    p = LOG(np.array([[0.5, 0.25, 0.25]], dtype=np.float32))
-    q = LOG(np.array([[0.25, 0.25, 0.5]], dtype=np.float32))
-    found = divergence._compared(iter([([2], q)]), p)
+    p = LOG(np.float32([[0.5, 0.25, 0.25]]))
+    q = LOG(np.float32([[0.25, 0.25, 0.5]]))
+    piece = [2], q
+    found = divergence._compared(iter([piece]), p)
     assert found["kl"] == pytest.approx([0.25 * LOG(2)])
     assert found["logprob"] == pytest.approx([LOG(0.5)])
     assert found["base_logprob"] == pytest.approx([LOG(0.25)])
@@ -23,10 +24,17 @@ def test_one_token_by_hand():
 
 
 def test_the_summary_by_hand():
-    table = pd.DataFrame({"kl": [0.0, 1.0, 0.0, 3.0], "logprob": [LOG(0.5)] * 4})
-    found = divergence.summary(table.assign(same=[True, True, True, False]))
+    table = pd.DataFrame(
+        {
+            "kl": [0.0, 1.0, 0.0, 3.0],
+            "logprob": LOG(0.5),
+            "same": [True, True, True, False],
+        }
+    )
+    found = divergence.summary(table)
     assert found["mean_kl"] == 1.0
-    assert found["tail_kl"] == pytest.approx(1 + 2 * (0.999 * 3 - 2))
+    place = 0.999 * 3  # between 1.0, at place 2, and 3.0, at place 3
+    assert found["tail_kl"] == pytest.approx(1 + 2 * (place - 2))
     assert found["different_top"] == 0.25
     assert found["perplexity"] == pytest.approx(2)
     assert found["tokens"] == 4
@@ -38,23 +46,30 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
     """After "a" the base says b or c, half each; the other b in three of four. After b and c both say
     a. A text of a b a b ...: half of what counts is a, where nothing differs."""
     monkeypatch.setattr(divergence, "CONTEXT", 8)
-    records = Records(tmp_path / "records.sqlite")
+    store = Records(tmp_path / "records.sqlite")
 
     def model(name, chance):
-        table = {"a": {"b": chance, "c": 1 - chance}, "b": {"a": 1.0}, "c": {"a": 1.0}}
-        toy = toy_model(table, name=name, fingerprint=name)
-        about = {"name": name, "fingerprint": name, "prompt_format": "prefix", "chat": None}
-        return RecordedModel(records, lambda: toy, **about)
+        def load():
+            choice = {"b": chance, "c": 1 - chance}
+            return toy_model(
+                {
+                    "a": choice,
+                    "b": {"a": 1.0},
+                    "c": {"a": 1.0},
+                }
+            )
 
-    base, other = model("base", 0.5), model("other", 0.75)
+        return RecordedModel(store, load, name=name, fingerprint=name)
+
+    base = model("base", 0.5)
     text = "ab" * 10  # two pieces of 8, and a rest that is left out
-    found = divergence.compared(other, base, text, records)
-    assert len(found) == 2 * 3  # tokens 5, 6 and 7 of each: b, a, b
-    kl = 0.5 * LOG(0.5 / 0.75) + 0.5 * LOG(0.5 / 0.25)
-    assert found["kl"].tolist() == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
-    assert found["logprob"].tolist() == pytest.approx([LOG(0.75), 0, LOG(0.75)] * 2, abs=1e-6)
-    again = RecordedModel(
-        records, lambda: pytest.fail("asked again"), name="other", fingerprint="other"
-    )
-    assert divergence.compared(again, base, text, records).equals(found)
-    assert divergence.compared(base, base, text, records)["kl"].tolist() == [0] * 6
+    found = divergence.compared(model("other", 0.75), base, text, store)
+    # Tokens 5, 6 and 7 of each: b, a, b.
+    kl = (LOG(2 / 3) + LOG(2)) / 2
+    logprob = LOG(3 / 4)
+    assert [*found["kl"]] == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
+    assert [*found["logprob"]] == pytest.approx([logprob, 0, logprob] * 2, abs=1e-6)
+    again = model("other", None)  # which no longer can be loaded
+    assert divergence.compared(again, base, text, store).equals(found)
+    itself = divergence.compared(base, base, text, store)
+    assert [*itself["kl"]] == [0] * 6

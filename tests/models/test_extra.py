@@ -3,22 +3,22 @@ MPT's bias, which follows each token's own position (both against the network's 
 test_verify)."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from networks import assert_given_as_alone, build
 from safetensors.torch import save_file
 from torch.nn.functional import rms_norm, silu
-from transformers import DynamicCache, MptConfig, MptForCausalLM
 
 import factrobust
-from factrobust.models.causal import pack_answers, pad_rows, unanswered
 from factrobust.models.extra import MptBody, OpenELMConfig, OpenELMForCausalLM, whole_multiple
 from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
-CONFIG: dict[str, Any] = {
+QUERIES = [4, 6, 8]
+KEYS = [1, 2, 2]
+CONFIG = {
     "activation_fn_name": "swish",
     "architectures": ["OpenELMForCausalLM"],
     "bos_token_id": None,
@@ -32,8 +32,8 @@ CONFIG: dict[str, Any] = {
     "model_dim": 48,
     "model_type": "openelm",
     "normalize_qk_projections": True,
-    "num_kv_heads": [1, 2, 2],
-    "num_query_heads": [4, 6, 8],
+    "num_kv_heads": KEYS,
+    "num_query_heads": QUERIES,
     "num_transformer_layers": 3,
     "rope_freq_constant": 100,
     "share_input_output_layers": True,
@@ -42,87 +42,89 @@ CONFIG: dict[str, Any] = {
 WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
 
 
-def random_weights() -> dict[str, torch.Tensor]:
-    draw = torch.Generator().manual_seed(0)
-
-    def about(mean: float, *shape: int) -> torch.Tensor:
-        return mean + 0.4 * torch.randn(shape, generator=draw)
-
-    weights = {"token_embeddings": about(0, 16, 48), "norm": about(1, 48)}
+def random_weights():
+    shapes = {"token_embeddings": (16, 48), "norm": (48,)}
     for i, width in enumerate(WIDTHS):
-        queries = CONFIG["num_query_heads"][i]
-        keys = CONFIG["num_kv_heads"][i]
-        layer = {
-            "attn_norm": about(1, 48),
-            "attn.qkv_proj": about(0, (queries + 2 * keys) * 8, 48),
-            "attn.q_norm": about(1, 8),
-            "attn.k_norm": about(1, 8),
-            "attn.out_proj": about(0, 48, queries * 8),
-            "ffn_norm": about(1, 48),
-            "ffn.proj_1": about(0, 2 * width, 48),
-            "ffn.proj_2": about(0, 48, width),
+        shapes |= {
+            f"layers.{i}.attn_norm": (48,),
+            f"layers.{i}.attn.qkv_proj": (8 * (QUERIES[i] + 2 * KEYS[i]), 48),
+            f"layers.{i}.attn.q_norm": (8,),
+            f"layers.{i}.attn.k_norm": (8,),
+            f"layers.{i}.attn.out_proj": (48, 8 * QUERIES[i]),
+            f"layers.{i}.ffn_norm": (48,),
+            f"layers.{i}.ffn.proj_1": (2 * width, 48),
+            f"layers.{i}.ffn.proj_2": (48, width),
         }
-        weights |= {f"layers.{i}.{name}": w for name, w in layer.items()}
-    return {f"transformer.{name}.weight": w for name, w in weights.items()}
+    torch.manual_seed(0)
+    weights = {}
+    for name, shape in shapes.items():
+        mean = 1.0 if name.endswith("norm") else 0.0
+        drawn = mean + 0.4 * torch.randn(shape)
+        weights[f"transformer.{name}.weight"] = drawn
+    return weights
 
 
-def plain_logits(weights: dict[str, torch.Tensor], ids: list[int]) -> torch.Tensor:
-    """The logits [token, vocabulary] as the paper describes them, one head and token at a time."""
-    embeddings = weights["transformer.token_embeddings.weight"]
-    states = embeddings[ids]
+def plain_logits(weights, ids):
+    """The logits [token, vocabulary] as the paper describes them."""
+
+    def weight(name):
+        return weights[f"transformer.{name}.weight"]
+
+    def normed(vectors, name):
+        return rms_norm(vectors, vectors.shape[-1:], weight(name), 1e-6)
+
+    future = torch.ones(len(ids), len(ids)).triu(1).bool()
+    states = weight("token_embeddings")[ids]
     for i in range(3):
-        start = f"transformer.layers.{i}."
-        w = {name[len(start) : -len(".weight")]: weights[name] for name in weights if start in name}
-        queries = CONFIG["num_query_heads"][i]
-        keys = CONFIG["num_kv_heads"][i]
-        heads = rms_norm(states, [48], w["attn_norm"], 1e-6) @ w["attn.qkv_proj"].T
-        heads = heads.view(len(ids), -1, 8)
-        attended = torch.zeros(len(ids), queries, 8)
-        for h in range(queries):
-            shared = queries + h * keys // queries
-            q = rotated(rms_norm(heads[:, h], [8], w["attn.q_norm"], 1e-6))
-            k = rotated(rms_norm(heads[:, shared], [8], w["attn.k_norm"], 1e-6))
-            for t in range(len(ids)):
-                seen = (k[: t + 1] @ q[t] / 8**0.5).softmax(dim=0)
-                attended[t, h] = seen @ heads[: t + 1, shared + keys]
-        states = states + attended.flatten(1) @ w["attn.out_proj"].T
-        gate, up = (rms_norm(states, [48], w["ffn_norm"], 1e-6) @ w["ffn.proj_1"].T).chunk(2, 1)
-        states = states + (silu(gate) * up) @ w["ffn.proj_2"].T
-    return rms_norm(states, [48], weights["transformer.norm.weight"], 1e-6) @ embeddings.T
+        layer = f"layers.{i}"
+        shared = QUERIES[i] // KEYS[i]  # queries of one key
+        mixed = normed(states, f"{layer}.attn_norm") @ weight(f"{layer}.attn.qkv_proj").T
+        heads = mixed.view(len(ids), -1, 8)
+        parts = [QUERIES[i], KEYS[i], KEYS[i]]
+        q, k, v = heads.split(parts, dim=1)
+        q = rotated(normed(q, f"{layer}.attn.q_norm"))
+        k = rotated(normed(k, f"{layer}.attn.k_norm")).repeat_interleave(shared, dim=1)
+        v = v.repeat_interleave(shared, dim=1)
+        scores = torch.einsum("qhw,khw->hqk", q, k) / 8**0.5
+        seen = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+        attended = torch.einsum("hqk,khw->qhw", seen, v)
+        states = states + attended.flatten(1) @ weight(f"{layer}.attn.out_proj").T
+        both = normed(states, f"{layer}.ffn_norm") @ weight(f"{layer}.ffn.proj_1").T
+        gate, up = both.chunk(2, dim=1)
+        states = states + (silu(gate) * up) @ weight(f"{layer}.ffn.proj_2").T
+    return normed(states, "norm") @ weight("token_embeddings").T
 
 
-def rotated(vectors: torch.Tensor) -> torch.Tensor:
-    """[token, 8]: pairs (i, i + 4) turned by the position times 100 ** (-i / 4)."""
-    angles = torch.arange(len(vectors))[:, None] * 100.0 ** (-torch.arange(4) / 4)
+def rotated(vectors):
+    """[token, head, 8]: pairs (i, i + 4) turned by the position times 100 ** (-i / 4)."""
+    speeds = 100.0 ** (-torch.arange(4) / 4)
+    angles = torch.arange(len(vectors))[:, None, None] * speeds
     turn = torch.polar(torch.ones_like(angles), angles)
-    pairs = torch.complex(vectors[:, :4], vectors[:, 4:]) * turn
-    return torch.cat([pairs.real, pairs.imag], dim=1)
+    first, second = vectors.chunk(2, dim=-1)
+    pairs = torch.complex(first, second) * turn
+    return torch.cat([pairs.real, pairs.imag], dim=-1)
 
 
-@pytest.fixture
-def apple(toy_model, tmp_path):
+@pytest.mark.usefixtures("no_network")
+def test_apples_files_give_the_papers_formulas(toy_model, tmp_path):
     """A folder as on the hub, with the toy's tokenizer."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     save_file(random_weights(), tmp_path / "model.safetensors", metadata={"format": "pt"})
     toy_model({" Kenya": {" Nairobi": 1.0}}).tokenizer.save_pretrained(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("no_network")
-def test_apples_files_give_the_papers_formulas(apple):
-    model: Any = factrobust.load_model(str(apple))
+    model = factrobust.load_model(str(tmp_path))
     prompt = " Kenya Nairobi Kenya"
     answer = [3, 9, 4, 2, 2, 11]
     ids = model.tokenizer(prompt).input_ids + answer
-    expected = plain_logits(random_weights(), ids).log_softmax(dim=-1)
-    start = len(ids) - len(answer)
-    wanted = [expected[start + k - 1, token].item() for k, token in enumerate(answer)]
-    np.testing.assert_allclose(model.score([prompt], [answer])[0], wanted, atol=2e-5)
-    assert min(wanted) < -3  # far from uniform, so that a fault would show
+    predictors = plain_logits(random_weights(), ids)[-7:-1]
+    expected = predictors.log_softmax(dim=-1)[range(6), answer]
+    [found] = model.score([prompt], [answer])
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    assert min(expected) < -3  # far from uniform, so that a fault would show
 
 
 @pytest.mark.parametrize(
-    ("name", "layers", "width", "head"), [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)]
+    ("name", "layers", "width", "head"),
+    [("450M", 20, 1536, 64), ("3B", 36, 3072, 128)],
 )
 def test_the_published_sizes(name, layers, width, head):
     """Attention grows from half the width to the whole of it, the other part from 0.5 to 4
@@ -144,31 +146,23 @@ def test_the_published_sizes(name, layers, width, head):
     about = settings_of(f"apple/OpenELM-{name}")
     assert network.num_parameters() == about.parameters
     assert np.mean(config.num_kv_heads) == pytest.approx(about.key_value_heads, abs=0.005)
-    # To the nearest, but up where down would take more than a tenth.
-    assert [whole_multiple(v, 256) for v in (1100, 1200, 600, 100)] == [1024, 1280, 768, 256]
 
 
-def mpt(**options: Any) -> MptForCausalLM:
-    torch.manual_seed(0)
-    sizes = {
-        "d_model": 48,
-        "n_heads": 6,
-        "n_layers": 2,
-        "vocab_size": 64,
-    }
-    return MptForCausalLM(MptConfig(**sizes, initializer_range=0.3, **options)).eval()
+def test_multiples_are_the_nearest_but_up_where_down_would_take_more_than_a_tenth():
+    sizes = (1100, 1200, 600, 100)
+    assert [whole_multiple(size, 256) for size in sizes] == [1024, 1280, 768, 256]
 
 
-def last_states(model: MptForCausalLM, ids: list[int], start: int) -> torch.Tensor:
-    """Of the last token, which stands as if the sequence began at `start`."""
-    rows = pad_rows([pack_answers([unanswered([0] * start + ids)], start)], 0, "cpu")
-    return MptBody(model).hidden(rows, DynamicCache(), rows.positions)[0, -1]
-
-
-@torch.inference_mode()
-def test_clipped_states_are_those_of_transformers(lettered):
-    model = mpt(attn_config={"clip_qkv": 0.5})
-    ids = torch.randint(0, 64, (1, 30))
-    expected = model.transformer(ids).last_hidden_state[0, -1]
-    torch.testing.assert_close(last_states(model, ids[0].tolist(), 0), expected)
-    assert isinstance(lettered(model).body, MptBody)
+def test_clipped_states_are_those_of_transformers(lettered, ids):
+    network = build(
+        "Mpt",
+        d_model=48,
+        n_heads=6,
+        n_layers=2,
+        vocab_size=64,
+        initializer_range=0.3,
+        attn_config={"clip_qkv": 0.5},
+    )
+    model = lettered(network)
+    assert isinstance(model.body, MptBody)
+    assert_given_as_alone(model, network, ids, ["abcdefgh" * 4, "xyz"], ["xyz", "a"])

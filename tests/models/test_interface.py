@@ -1,56 +1,61 @@
 """Bad input to the four operations: one sentence each, before anything is computed."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from filelock import FileLock, Timeout
 
 from factrobust.models import interface
-from factrobust.models.interface import Generation, Job, LacksError, Model, ModelError
+from factrobust.models.interface import Generation, LacksError, Model, ModelError
 
 TABLE = {" Kenya": {" Nairobi": 0.8, " Mombasa": 0.2}}
 toy = pytest.fixture(lambda toy_model: toy_model(TABLE), scope="module")
 
 
-BAD: list[tuple[str, Callable[[Any], Any]]] = [
-    ("put the one prompt into a list", lambda m: m.generate("a Kenya")),
-    ("prompt 1 is '', not a text", lambda m: m.generate(["a Kenya", ""])),
-    ("prompt 0 is nan, not a text", lambda m: m.generate([float("nan")])),
-    ("max_new_tokens must be at least 1, not 0", lambda m: m.generate(["a"], max_new_tokens=0)),
-    ("stop string is empty", lambda m: m.generate(["a"], stop=[".", ""])),
-    ("n must be at least 1", lambda m: m.sample(["a"], temperature=1, n=0)),
-    ("temperature -0.5 is out of range", lambda m: m.sample(["a"], temperature=-0.5, n=1)),
-    ("temperature nan is out of range", lambda m: m.sample(["a"], temperature=np.nan, n=1)),
-    ("2 temperatures for 1 prompts", lambda m: m.sample(["a"], temperature=[1, 2], n=1)),
-    (
-        "top_k must be at least 1",
-        lambda m: m.sample(["a"], temperature=1, n=1, top_k=0),
-    ),
-    (
-        r"top_p must lie in \(0, 1\]",
-        lambda m: m.sample(["a"], temperature=1, n=1, top_p=0),
-    ),
-    (
-        r"top_p must lie in \(0, 1\]",
-        lambda m: m.sample(["a"], temperature=1, n=1, top_p=1.1),
-    ),
-    (r"min_p must lie in \(0, 1\]", lambda m: m.temper(["a"], ["b"], [1], min_p=0)),
-    ("answer 1 .prompt 'b'. is empty", lambda m: m.score(["a", "b"], ["c", " "])),
-    ("answer 1 .prompt 'b'. is empty; leave such", lambda m: m.score(["a", "b"], [[3], []])),
-    ("one answer for each of 2 prompts", lambda m: m.score(["a", "b"], ["c"])),
-    ("one answer for each of 1 prompts", lambda m: m.score(["a"], "c")),
-    ("temperature -1.0 is out of range", lambda m: m.temper(["a"], ["b"], [1, -1])),
-    ("temperatures is empty", lambda m: m.temper(["a"], ["b"], [])),
+def generate(prompts, **settings):
+    return "generate", (prompts,), settings
+
+
+def sample(temperature=1, n=1, **settings):
+    return "sample", (["a"],), {"temperature": temperature, "n": n} | settings
+
+
+def score(prompts, answers):
+    return "score", (prompts, answers), {}
+
+
+def temper(*temperatures, **settings):
+    return "temper", (["a"], ["b"], temperatures), settings
+
+
+BAD = [
+    ("put the one prompt into a list", generate("a Kenya")),
+    ("prompt 1 is '', not a text", generate(["a Kenya", ""])),
+    ("prompt 0 is nan, not a text", generate([float("nan")])),
+    ("max_new_tokens must be at least 1, not 0", generate(["a"], max_new_tokens=0)),
+    ("stop string is empty", generate(["a"], stop=[".", ""])),
+    ("n must be at least 1", sample(n=0)),
+    ("temperature -0.5 is out of range", sample(-0.5)),
+    ("temperature nan is out of range", sample(np.nan)),
+    ("2 temperatures for 1 prompts", sample([1, 2])),
+    ("top_k must be at least 1", sample(top_k=0)),
+    (r"top_p must lie in \(0, 1\]", sample(top_p=0)),
+    (r"top_p must lie in \(0, 1\]", sample(top_p=1.1)),
+    (r"min_p must lie in \(0, 1\]", temper(1, min_p=0)),
+    ("answer 1 .prompt 'b'. is empty", score(["a", "b"], ["c", " "])),
+    ("answer 1 .prompt 'b'. is empty; leave such", score(["a", "b"], [[3], []])),
+    ("one answer for each of 2 prompts", score(["a", "b"], ["c"])),
+    ("one answer for each of 1 prompts", score(["a"], "c")),
+    ("temperature -1.0 is out of range", temper(1, -1)),
+    ("temperatures is empty", temper()),
 ]
 
 
 @pytest.mark.parametrize(("sentence", "call"), BAD)
 def test_bad_input(toy, sentence, call):
+    operation, given, settings = call
     with pytest.raises(ModelError, match=sentence):
-        call(toy)
+        getattr(toy, operation)(*given, **settings)
 
 
 def test_nothing_asked_nothing_answered(toy):
@@ -61,54 +66,74 @@ def test_nothing_asked_nothing_answered(toy):
 
 
 def test_columns_of_a_table_are_prompts_too(toy):
-    facts = pd.DataFrame({"prompt": ["a Kenya", "b Kenya"], "t": [0.5, 2.0]}, index=[7, 3])
-    listed = toy.sample(["a Kenya", "b Kenya"], temperature=[0.5, 2.0], n=4)
-    assert toy.sample(facts["prompt"], temperature=facts["t"], n=np.int64(4)) == listed
-    [a, b] = toy.score(facts["prompt"], pd.Series([" Nairobi", " Mombasa"]))
-    np.testing.assert_allclose(np.exp([*a, *b]), [0.8, 0.2], rtol=1e-6)
+    prompts = ["a Kenya", "b Kenya"]
+    temperatures = [0.5, 2.0]
+    facts = pd.DataFrame(
+        {"prompt": prompts, "t": temperatures},
+        index=[7, 3],
+    )
+    listed = toy.sample(prompts, temperature=temperatures, n=4)
+    found = toy.sample(
+        facts["prompt"],
+        temperature=facts["t"],
+        n=np.int64(4),
+    )
+    assert found == listed
+    answers = pd.Series([" Nairobi", " Mombasa"])
+    scores = toy.score(facts["prompt"], answers)
+    np.testing.assert_allclose(np.exp(scores), [[0.8], [0.2]], rtol=1e-6)
 
 
 def test_the_example_of_temper(toy, toy_model):
-    curves = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
-    np.testing.assert_allclose(np.exp(curves), [[0.8, 2 / 3]], rtol=1e-6)
+    [curve] = toy.temper(["The capital of Kenya"], [" Nairobi"], [1, 2])
+    np.testing.assert_allclose(np.exp(curve), [0.8, 2 / 3], rtol=1e-6)
     # The lowest temperature is 1e-4, where a gap of 1e-4 nats is one: odds of e to 1.
     p = 1 / (1 + np.exp(-1e-4))
-    curves = toy_model({"?": {" a": p, " b": 1 - p}}).temper(["why?"], [" a"], [0, 1e-5, 1e-4])
-    np.testing.assert_allclose(np.exp(curves), np.e / (1 + np.e), rtol=1e-3)
+    near = toy_model({"?": {" a": p, " b": 1 - p}})
+    curves = near.temper(["why?"], [" a"], [0, 1e-5, 1e-4])
+    odds = np.exp(curves) / (1 - np.exp(curves))
+    np.testing.assert_allclose(odds, np.e, rtol=3e-3)
 
 
 def test_requests_and_settings_are_plain_numbers(toy, monkeypatch):
     """They are written as JSON into the records' keys."""
-    jobs: list[Job] = []
+    jobs = []
     monkeypatch.setattr(toy, "_run", jobs.append)
-    numbers = {"temperature": np.float32(1), "n": np.int64(2), "seed": np.int32(3)}
-    toy.sample(["a"], **numbers, top_k=np.int64(4))
-    toy.score(["a"] * 4, [[1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2])])
-    kinds = {type(v) for v in (*jobs[0].settings.values(), *jobs[0].requests[0].values())}
-    assert kinds <= {int, float, str, list, type(None)}
-    assert [r["answer"] for r in jobs[1].requests] == [[1, 2]] * 4
-    assert {type(i) for r in jobs[1].requests for i in r["answer"]} == {int}
+    toy.sample(
+        ["a"],
+        temperature=np.float32(1),
+        n=np.int64(2),
+        seed=np.int32(3),
+        top_k=np.int64(4),
+    )
+    kinds = (list, tuple, np.array, pd.Series)
+    toy.score(["a"] * 4, [kind([1, 2]) for kind in kinds])
+    sampled, scored = jobs
+    [request] = sampled.requests
+    for value in (*sampled.settings.values(), *request.values()):
+        assert type(value) in (int, float, str, list, type(None))
+    for request in scored.requests:
+        assert request["answer"] == [1, 2]
+        assert [*map(type, request["answer"])] == [int, int]
 
 
 class Canned(Model):
     """Says yes to each prompt, one batch each, with so many alternatives."""
 
-    name = fingerprint = "canned"
-    prompt_format = "prefix"
-    chat = None
-
-    def __init__(self, *alternatives: int, text: str = " yes") -> None:
+    def __init__(self, *alternatives, text=" yes"):
+        super().__init__(name="canned", fingerprint="canned")
         self.alternatives = alternatives
         self.text = text
-        self.prompts: list[str] = []
+        self.prompts = []
         self.closed = False
 
-    def answer(self, job: Job) -> Iterator[tuple[list[int], list[Any]]]:
+    def answer(self, job):
         try:
-            for i, (request, n) in enumerate(zip(job.requests, self.alternatives, strict=True)):
-                self.prompts.append(request["prompt"])
+            for i, n in enumerate(self.alternatives):
+                prompt = job.requests[i]["prompt"]
+                self.prompts.append(prompt)
                 top = [[(" yes", -1.0)] * n] if n else []
-                yield [i], [Generation(request["prompt"], self.text, [], [], top)]
+                yield [i], [Generation(prompt, self.text, [], [], top)]
         finally:
             self.closed = True
 
@@ -122,9 +147,12 @@ def test_too_few_alternatives_are_told_at_the_first_answer():
     with pytest.raises(ModelError, match="of 0 likeliest tokens a position where 1 are needed"):
         Canned(0, 0).generate(["a", "b"], alternatives=1)
     # One answer with enough is enough: a server that tells texts merges those that read alike.
-    assert len(Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)) == 3
-    assert len(Canned(0, 0).generate(["a", "b"])) == 2
-    assert len(Canned(0, text="").generate(["a"], alternatives=10)) == 1  # it ended at once
+    answers = Canned(10, 9, 10).generate(["a", "b", "c"], alternatives=10)
+    assert len(answers) == 3
+    answers = Canned(0, 0).generate(["a", "b"])
+    assert len(answers) == 2
+    answers = Canned(0, text="").generate(["a"], alternatives=10)  # it ended at once
+    assert len(answers) == 1
 
 
 def test_what_a_model_lacks_is_said_before_it_is_asked():
@@ -141,16 +169,26 @@ def test_what_a_model_lacks_is_said_before_it_is_asked():
     assert model.prompts == []
 
 
+@pytest.fixture
+def new_process():
+    """As in a new process, no turn was waited for."""
+    interface.wait_for_turn.cache_clear()
+    yield
+    interface.wait_for_turn.cache_clear()
+
+
+@pytest.mark.usefixtures("new_process")
+def test_in_jupyterlab_nobody_waits(tmp_path, monkeypatch):
+    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
+    assert interface.wait_for_turn() is None
+
+
+@pytest.mark.usefixtures("new_process")
 def test_of_the_runners_notebooks_one_loads_models_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(interface, "BUILD", tmp_path / "build")
-    interface.wait_for_turn.cache_clear()
-    monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path / "none"))
-    assert interface.wait_for_turn() is None  # in JupyterLab nobody waits
-    interface.wait_for_turn.cache_clear()
     monkeypatch.setenv("FACTROBUST_OUT", str(tmp_path))
     lock = interface.wait_for_turn()
     assert interface.wait_for_turn() is lock  # a second model of the notebook
     with pytest.raises(Timeout):
         FileLock(tmp_path / "build" / "models.lock").acquire(timeout=0)
     lock.release()
-    interface.wait_for_turn.cache_clear()

@@ -11,7 +11,17 @@ x86 = pytest.mark.skipif(not available(), reason="oneDNN's products are for x86 
 
 @x86
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (1, 24), (3, 24), (2, 5, 24), (300, 24), (0, 24)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (24,),
+        (1, 24),
+        (3, 24),
+        (2, 5, 24),
+        (300, 24),
+        (0, 24),
+    ],
+)
 def test_the_same_products(shape, bias):
     torch.manual_seed(0)
     layer = torch.nn.Linear(24, 70, bias=bias)
@@ -20,7 +30,8 @@ def test_the_same_products(shape, bias):
     packed = PackedLinear(layer, keeps=False)
     with torch.inference_mode():
         for x in [torch.randn(shape), not_side_by_side] * 2:  # packing, and packed
-            assert torch.allclose(packed(x), linear(x, weight, layer.bias), atol=1e-5)
+            expected = linear(x, weight, layer.bias)
+            assert torch.allclose(packed(x), expected, atol=1e-5)
 
 
 @x86
@@ -48,9 +59,12 @@ def test_a_bfloat16_layer_gives_float32(bias, monkeypatch):
     """1 + 2^-7 times 3 is no multiple of bfloat16's step at 3, which is 2^-6."""
     monkeypatch.setattr("factrobust.models.linear.HEAD_SLICE", 2)  # of three rows
     layer = torch.nn.Linear(1, 3, bias=bias, dtype=torch.bfloat16)
-    torch.nn.init.constant_(layer.weight, 1 + 2**-7)
+    weight = 1 + 2**-7
+    torch.nn.init.constant_(layer.weight, weight)
     if bias:
         torch.nn.init.constant_(layer.bias, 1)
-    product = ExactLinear(layer)(torch.tensor([[3.0]], dtype=torch.bfloat16))
+    three = torch.tensor([[3.0]], dtype=torch.bfloat16)
+    product = ExactLinear(layer)(three)
     assert product.dtype == torch.float32
-    assert product.tolist() == [[3 * (1 + 2**-7) + bias] * 3]
+    expected = 3 * weight + bias
+    assert product.tolist() == [[expected] * 3]

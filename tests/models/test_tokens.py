@@ -1,6 +1,7 @@
 """Rules 1 and 3: where an answer begins among the tokens, and one BOS only."""
 
 import copy
+from itertools import pairwise
 
 import pytest
 from tokenizers import normalizers
@@ -39,8 +40,9 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real):
         ids, start = tokens.encode_pair(real, prompt, answer, bos=bos)
         assert ids == real(prompt + answer).input_ids  # with the tokenizer's own special tokens
         covering = real.decode(ids[start:])
+        smaller = real.decode(ids[start + 1 :])
         assert covering.endswith(answer)
-        assert not real.decode(ids[start + 1 :]).endswith(answer)  # it is the smallest to do so
+        assert not smaller.endswith(answer)
         assert (prompt + answer).endswith(covering)
 
 
@@ -56,17 +58,23 @@ def test_bos_exactly_once():
     gemma, smollm = tokenizer_of(GEMMA), tokenizer_of(SMOLLM)
     bos = tokens.before_every_text(gemma)
     assert bos == [gemma.bos_token_id]
-    for text in ("Paris", "<bos>Paris", gemma.bos_token + "<start_of_turn>user\nHi"):
-        pair, _ = tokens.encode_pair(gemma, text, "!", bos=bos)
-        for ids in (tokens.encode(gemma, text, bos=bos), pair):
-            assert ids[0] == bos[0]
-            assert ids.count(bos[0]) == 1
+    for text in ("Paris", "<bos>Paris", "<bos><start_of_turn>user\nHi"):
+        ids = tokens.encode(gemma, text, bos=bos)
+        assert ids[0] == gemma.bos_token_id
+        assert ids.count(gemma.bos_token_id) == 1
+        pair, start = tokens.encode_pair(gemma, text, "!", bos=bos)
+        assert pair[:start] == ids
     # This tokenizer adds none: the chat template's <|im_start|> is its BOS and stays alone.
     assert not tokens.before_every_text(smollm)
     before, after = CHATS["smollm2"]
     message = [{"role": "user", "content": "Hi"}]
-    templated = smollm.apply_chat_template(message, add_generation_prompt=True, return_dict=True)
-    assert tokens.encode(smollm, f"{before}Hi{after}", bos=[]) == templated["input_ids"]
+    templated = smollm.apply_chat_template(
+        message,
+        add_generation_prompt=True,
+        return_dict=True,
+    )
+    ids = tokens.encode(smollm, f"{before}Hi{after}", bos=[])
+    assert ids == templated["input_ids"]
 
 
 def test_an_answer_needs_a_token_before_it(toy_model):
@@ -81,46 +89,55 @@ def test_an_answer_needs_a_token_before_it(toy_model):
 def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
     _, last, *rest = tokens.encode(real, "It is Paris, France", bos=[])
     assert tokens.continuation(real, last, rest) == " Paris, France"
-    expected = {" Paris": 1, "": 0, " Paris, Fr": len(rest)}
-    assert {text: tokens.covering(real, last, rest, text) for text in expected} == expected
+    for text, n in ((" Paris", 1), ("", 0), (" Paris, Fr", len(rest))):
+        assert tokens.covering(real, last, rest, text) == n
 
 
 def test_a_listed_chat_is_asked_as_it_was_measured():
     """The grown chat model learned with BOS before its own template, which writes none."""
     grown = load_model("world-m-chat")
-    prompt = grown.chat[0] + "Who?" + grown.chat[1]
-    assert grown._encode(prompt) == grown.tokenizer(prompt).input_ids
-    assert grown._encode(prompt)[0] == grown.tokenizer.bos_token_id
+    before, after = grown.chat
+    prompt = f"{before}Who?{after}"
+    ids = grown._encode(prompt)
+    assert ids == grown.tokenizer(prompt).input_ids
+    assert ids[0] == grown.tokenizer.bos_token_id
 
 
 def test_what_stands_before_every_text(letters):
     tokenizer = copy.deepcopy(letters)
     assert tokens.before_every_text(tokenizer) == []  # an end is not for a prompt
-    marks = [("</s>", 0), ("<unk>", 1)]
-    for single, first in (("<unk> </s> $A", [1, 0]), ("<unk> $A </s>", [1]), ("$A", [])):
-        after = TemplateProcessing(single=single, special_tokens=marks)
-        tokenizer.backend_tokenizer.post_processor = after
+    special = [("</s>", 0), ("<unk>", 1)]
+    templates = {
+        "<unk> </s> $A": [1, 0],
+        "<unk> $A </s>": [1],
+        "$A": [],
+    }
+    for text, first in templates.items():
+        template = TemplateProcessing(single=text, special_tokens=special)
+        tokenizer.backend_tokenizer.post_processor = template
         assert tokens.before_every_text(tokenizer) == first
-        assert tokens.encode(tokenizer, "ab", bos=first) == [*first, 2, 3]
-        assert tokens.encode(tokenizer, "<unk></s>ab", bos=first)[:3] == [1, 0, 2]
+        ids = tokens.encode(tokenizer, "ab", bos=first)
+        assert ids == [*first, 2, 3]
+        ids = tokens.encode(tokenizer, "<unk></s>ab", bos=first)
+        assert ids[:3] == [1, 0, 2]
 
 
 def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
     """But not at the mark of a thought, whose text stays, nor at an unknown letter."""
-    marks = ["<|eot|>", "<pad>", "[THINK]", "<|channel|>"]
-    rows = {"?": {"<pad>": 1.0}, "<pad>": {"[THINK]": 1.0}, "[THINK]": {" Lima": 1.0}}
-    rows |= {" Lima": {"<|channel|>": 1.0}, "<|channel|>": {"<|eot|>": 1.0}, "<|eot|>": {"?": 1.0}}
-    toy = toy_model(rows)
-    assert toy.generate(["Who?"])[0].text == "<pad>[THINK] Lima<|channel|><|eot|>"
+    said = ["?", "<pad>", "[THINK]", " Lima", "<|channel|>", "<|eot|>", "?"]
+    toy = toy_model({last: {word: 1.0} for last, word in pairwise(said)})
+    [made] = toy.generate(["Who?"])
+    assert made.text == "<pad>[THINK] Lima<|channel|><|eot|>"
+    marks = ["<pad>", "<|eot|>", "[THINK]", "<|channel|>"]
     toy.tokenizer.add_special_tokens({"additional_special_tokens": marks})
+    pad, eot, think, channel = toy.tokenizer.convert_tokens_to_ids(marks)
     found = tokens.special(toy.tokenizer)
-    ids = dict(zip(marks, toy.tokenizer.convert_tokens_to_ids(marks), strict=True))
-    assert found.marks == {ids[mark]: mark for mark in marks[2:]}
-    assert {ids["<|eot|>"], ids["<pad>"]} < found.ends
+    assert found.marks == {think: "[THINK]", channel: "<|channel|>"}
+    assert {eot, pad} < found.ends
     assert toy.tokenizer.unk_token_id not in found.ends
     [made] = toy.generate(["Who?"], max_new_tokens=9)
     assert made.text == "[THINK] Lima<|channel|>"
-    assert made.token_ids[-1] == ids["<|channel|>"]  # the end is no part of the answer
+    assert made.token_ids[-1] == channel  # the end is no part of the answer
     [[drawn]] = toy.sample(["Who?"], temperature=1.0, n=1, max_new_tokens=9)
     assert drawn.text == made.text
     assert drawn.token_ids == made.token_ids

@@ -32,26 +32,27 @@ def toy_model(table: Mapping[str, Mapping[str, float]], **options: Any) -> Causa
     `options` go to CausalLM: name, fingerprint, prompt_format ("prefix"), chat, tokens_per_batch,
     ... The vocabulary holds at least 16 tokens (unused ones have probability 0), so that there are
     ten alternatives; an impossible token has log-probability -1e9."""
-    words = dict.fromkeys(w for k, row in table.items() for w in (k, *row) if w != END)
-    size = 4 ** max(2, math.ceil(math.log(len(words) + 2, 4)))  # its square root is exact
-    unused = [f"<unused{i}>" for i in range(size - len(words) - 2)]
-    ids = {word: i for i, word in enumerate([END, UNKNOWN, *words, *unused])}
+    words = [END, UNKNOWN]
+    for last, row in table.items():
+        words += [last, *row]
+    words = list(dict.fromkeys(words))
+    size = 16
+    while size < len(words):
+        size *= 4  # its square root is exact
+    words += [f"<unused{i}>" for i in range(size - len(words))]
+    ids = {word: i for i, word in enumerate(words)}
 
     logits = torch.full((size, size), IMPOSSIBLE)  # [next token, last token], as in a linear layer
-    for last in ids:
+    for last in words:
         row = table.get(last, {END: 1.0})
-        if not math.isclose(sum(row.values()), 1):
-            raise ValueError(f"the row of {last!r} sums to {sum(row.values())}")
+        total = sum(row.values())
+        if not math.isclose(total, 1):
+            raise ValueError(f"the row of {last!r} sums to {total}")
         for word, probability in row.items():
             if probability > 0:
                 logits[ids[word], ids[last]] = math.log(probability)
-    about = {
-        "name": "toy",
-        "fingerprint": "toy",
-        "prompt_format": "prefix",
-        "chat": None,
-    }
-    return CausalLM(_network(logits), _tokenizer(ids), **(about | options))
+    about = {"name": "toy", "fingerprint": "toy"} | options
+    return CausalLM(_network(logits), _tokenizer(words), **about)
 
 
 def _network(logits: torch.Tensor) -> LlamaForCausalLM:
@@ -78,10 +79,16 @@ def _network(logits: torch.Tensor) -> LlamaForCausalLM:
     return network
 
 
-def _tokenizer(ids: dict[str, int]) -> PreTrainedTokenizerFast:
+def _tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+    ids = {word: i for i, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
-    longest_first = "|".join(re.escape(w) for w in sorted(ids, key=len, reverse=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(longest_first), "isolated")
+    longest_first = sorted(words, key=len, reverse=True)
+    any_word = Regex("|".join(map(re.escape, longest_first)))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(any_word, "isolated")
     tokenizer.decoder = decoders.Fuse()
-    about = {"unk_token": UNKNOWN, "eos_token": END, "clean_up_tokenization_spaces": False}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **about)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        clean_up_tokenization_spaces=False,
+    )
