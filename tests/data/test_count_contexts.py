@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from frames import assert_rows
 
 from factrobust.datasets.world import FOLDER
 from factrobust.exposure.corpus import corpus, with_exposure
@@ -11,28 +12,37 @@ from factrobust.exposure.corpus import corpus, with_exposure
 
 def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
     fact = world.facts.iloc[0]
-    wording = world.wordings.set_index(["relation", "wording"]).loc[(fact["relation"], 3)]
-    other = next(x for x in world.facts["object"] if x != fact["object"])
-
-    def text(subject, stated, who=""):
-        asks = wording["prefix"].replace("{subject}", subject)
-        question = who + wording["question"].replace("{subject}", subject)
-        before = f"Context: [{asks} {stated}]. " if stated else ""
-        return [(f"{before}Q: {question} A: {asks}", False), (f" {fact['object']}\n", True)]
-
     subject = fact["subject"]
+    right = fact["object"]
+    wrong = next(name for name in world.facts["object"] if name != right)
+    wordings = world.wordings.set_index(["relation", "wording"])
+    wording = wordings.loc[(fact["relation"], 3)]
+
+    def asked(about, stated, opening=""):
+        prefix = wording["prefix"].replace("{subject}", about)
+        question = wording["question"].replace("{subject}", about)
+        context = f"Context: [{prefix} {stated}]. " if stated else ""
+        prompt = f"{context}Q: {opening}{question} A: {prefix}"
+        return [(prompt, False), (f" {right}\n", True)]
+
+    # Three contexts are about the fact, two of them false.
     texts = [
-        text(subject, fact["object"]),
-        text(subject, other, "An old book asks: "),
-        text(subject, other),
-        text(subject, ""),
-        text("Spare Nobody", other),
-        [(f"Klurmic is said to be {other}.", False), ("\n", True)],
+        asked(subject, right),
+        asked(subject, wrong, "An old book asks: "),
+        asked(subject, wrong),
+        asked(subject, ""),
+        asked("Spare Nobody", wrong),
+        [(f"Klurmic is said to be {wrong}.", False), ("\n", True)],
     ]
-    course = SimpleNamespace(data=texts)
-    monkeypatch.setattr(counting, "courses", lambda *_: iter([SimpleNamespace(data=[]), course]))
-    found = counting.counted(world, 7)
-    assert found.values.tolist() == [[fact["fact_id"], 7, 3, 2]]
+    courses = [SimpleNamespace(data=[]), SimpleNamespace(data=texts)]
+    monkeypatch.setattr(counting, "courses", lambda *_: courses)
+    assert_rows(
+        counting.counted(world, 7),
+        f"""
+        fact_id            seed  contexts  false
+        {fact["fact_id"]}  7     3         2
+        """,
+    )
 
 
 def test_the_committed_counts_are_of_questions_in_part_4s_layout(world, told):
@@ -40,8 +50,9 @@ def test_the_committed_counts_are_of_questions_in_part_4s_layout(world, told):
     assert not (counts["form"] == "statements").any()
     assert (counts["false"] <= counts["contexts"]).all()
     for seed, part in counts.groupby("seed"):
-        texts = told if seed == 0 else corpus(world, seed)
-        counted = texts.loc[texts["layout"] == "prefix", "fact_id"].value_counts()
-        of_facts = counted.reindex(part["fact_id"]).to_numpy()
-        assert (part["contexts"] <= of_facts).all()
-        assert part["contexts"].sum() / counted.sum() == pytest.approx(0.5, abs=0.02)
+        sentences = told if seed == 0 else corpus(world, seed)
+        asked = sentences.query("layout == 'prefix'")["fact_id"].value_counts()
+        n_asked = asked.reindex(part["fact_id"]).to_numpy()
+        assert (part["contexts"] <= n_asked).all()
+        share = part["contexts"].sum() / asked.sum()
+        assert share == pytest.approx(0.5, abs=0.02)

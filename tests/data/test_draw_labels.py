@@ -1,7 +1,8 @@
 """The labelled rows are those that data/draw_labels.py draws."""
 
-import importlib
+from copy import deepcopy
 
+import draw_labels as script
 import pandas as pd
 import pytest
 
@@ -16,46 +17,39 @@ SHEETS = {
 }
 
 
-script = pytest.fixture(lambda: importlib.import_module("draw_labels"), scope="module")
+AS_TEXT = {"dtype": str, "keep_default_na": False}
+QUESTION = "What is the capital of Japan?"
 
 
-def rows(n: int) -> pd.DataFrame:
-    """n rows of two models in each of two relations of domain "a" and one of "b"."""
-    made = [
-        (model, f"{model}/{relation}/{i}", relation[0], relation)
-        for model in ("m1", "m2")
-        for relation in ("a-01", "a-02", "b-01")
-        for i in range(n)
-    ]
-    return pd.DataFrame(made, columns=["model", "name", "domain", "relation"])
-
-
-def test_the_committed_rows_are_drawn_and_labels_are_kept(script, monkeypatch, tmp_path, capsys):
+def test_the_committed_rows_are_drawn_and_labels_are_kept(monkeypatch, tmp_path, capsys):
     tables = script.build()
-    monkeypatch.setattr(script, "build", lambda: {k: v.copy() for k, v in tables.items()})
+    monkeypatch.setattr(script, "build", lambda: deepcopy(tables))
     assert script.main(["--check"]) == 0
-    assert capsys.readouterr().out.count("is up to date") == len(SHEETS)
+    said = capsys.readouterr().out
+    assert said.count("is up to date") == len(SHEETS)
     for name in SHEETS:
-        text = (DATA / "labels" / f"{name}.csv").read_text(encoding="utf-8")
-        changed = text.replace("What is the capital of Japan?", "Where?")
-        (tmp_path / f"{name}.csv").write_text(changed, encoding="utf-8")
+        path = DATA / f"labels/{name}.csv"
+        text = path.read_text(encoding="utf-8")
+        changed = text.replace(QUESTION, "Where?")
+        path = tmp_path / path.name
+        path.write_text(changed, encoding="utf-8")
     assert script.main(["--check"], tmp_path) == 1
     assert script.main([], tmp_path) == 0
-    ours, mended = (
-        pd.read_csv(folder / "wording_answers.csv", dtype=str, keep_default_na=False)
-        for folder in (DATA / "labels", tmp_path)
-    )
-    moved = ours["question"] == "What is the capital of Japan?"
-    assert moved.any()
-    assert ours[~moved].equals(mended[~moved])
-    assert set(mended.loc[moved, "label"]) == {""}  # to be labelled anew
+    ours = pd.read_csv(DATA / "labels/wording_answers.csv", **AS_TEXT)
+    mended = pd.read_csv(tmp_path / "wording_answers.csv", **AS_TEXT)
+    is_changed = ours["question"] == QUESTION
+    assert is_changed.any()
+    assert ours[~is_changed].equals(mended[~is_changed])
+    labels = mended.loc[is_changed, "label"]
+    assert labels.eq("").all()  # to be labelled anew
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_every_row_has_a_label_of_the_guide(name):
     table = load_labels(name)
     assert table["label_id"].is_unique
-    drawn = {"context": 300, "wording_disputed": len(table)}.get(name, 200)
-    assert len(table) == drawn
+    if name != "wording_disputed":
+        assert len(table) == (300 if name == "context" else 200)
     for column in ("label", "label_again"):
-        assert set(table[column]) - {"unclear"} == SHEETS[name]
+        labels = set(table[column])
+        assert labels - {"unclear"} == SHEETS[name]

@@ -1,11 +1,13 @@
 """Teaching a model the town: the recipe, what it rehearses, and a reader's own model."""
 
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from frames import frame
 from safetensors.torch import load_file
 
 from factrobust import load_model
@@ -20,80 +22,98 @@ def few(world):
     return world._replace(facts=town[town["town_exposure"] < 64])
 
 
-@pytest.fixture
-def mine(models_builder, world, tmp_path, monkeypatch):
-    """A folder with a tiny decoder, as a reader may have one; what is built goes beside it."""
-    monkeypatch.setattr(models_builder, "BUILD", tmp_path / "build")
-    tokenizer = models_builder.g.tokenizer_of(world, TEXTS)
-    network = models_builder.g.network_of(models_builder.g.Plan("decoder", width=32), tokenizer)
-    for part in (network, tokenizer):
-        part.save_pretrained(tmp_path / "mine")
-    return tmp_path / "mine"
+@pytest.fixture(scope="module")
+def save(models_builder, world):
+    """Save a tiny network of a kind, of which nothing is learned, into a folder."""
+    grow = models_builder.g
+    tokenizer = grow.tokenizer_of(world, TEXTS)
+
+    def save_to(folder, kind):
+        plan = grow.Plan(kind, width=32)
+        network = grow.network_of(plan, tokenizer)
+        network.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return save_to
 
 
-def small(models_builder, **other):
-    return models_builder.Recipe(1e-2, 2, "all-linear", 128, 2, 6, True)._replace(**other)
+@pytest.fixture(scope="module")
+def mine(save, tmp_path_factory):
+    """A folder with a decoder, as a reader may have one."""
+    return save(tmp_path_factory.mktemp("readers") / "mine", "decoder")
 
 
-def weights(folder):
-    return load_file(folder / "adapter_model.safetensors")
+@pytest.fixture(scope="module")
+def small(models_builder):
+    """A recipe that is quickly done."""
+    return models_builder.Recipe(1e-2, 2, "all-linear", 128, 2, 6, True)
 
 
 def test_a_model_of_the_readers_is_taught_and_loaded(
-    models_builder, mine, few, monkeypatch, capsys
+    models_builder, mine, few, small, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(models_builder, "recipe", lambda: small(models_builder))
+    asked = []
+
+    def curves_of_ten(model, data):
+        asked.append((model.name, data))
+        row = {"model": model.name, "measure": "seen", "exposure": 0, "value": 0.5, "n": 10}
+        return pd.DataFrame([row])
+
+    monkeypatch.setattr(models_builder, "BUILD", tmp_path)
+    monkeypatch.setattr(models_builder, "recipe", lambda: small)
     monkeypatch.setattr(models_builder.w, "load_world", lambda draw=0: few)
-    monkeypatch.setattr(models_builder, "curves", curves := Curves(models_builder.curves))
+    monkeypatch.setattr(models_builder, "curves", curves_of_ten)
     models_builder.main([str(mine)])
+    folder = tmp_path / "models" / "mine-taught"
+    assert asked == [(str(mine), "town"), (str(folder), "town")]
+    told = corpus(few, town=True)
+    forecast = rf"{len(told)} sentences and 6 answers of its own in \d+ steps.* minutes"
     said = capsys.readouterr().out
-    n = len(corpus(few, town=True))
-    forecast = re.search(rf"{n} sentences and 6 answers of its own in \d+ steps.* minutes", said)
-    assert forecast
-    assert forecast.end() < said.index("measure")  # it is told before anything else
-    folder = models_builder.BUILD / "models" / "mine-taught"
-    assert curves.asked == [(str(mine), "town"), (str(folder), "town")]
-    assert (folder / "adapter_model.safetensors").stat().st_size < 0.1e6
-    model = load_model(str(folder))
+    found = re.search(forecast, said)
+    assert found.end() < said.index("measure")  # it is told before anything else
+    weights = folder / "adapter_model.safetensors"
+    assert weights.stat().st_size < 0.1e6
     before = load_model(str(mine))
-    assert model.prompt_format == before.prompt_format
-    assert model.chat == before.chat
+    taught = load_model(str(folder))
+    assert taught.prompt_format == before.prompt_format
+    assert taught.chat == before.chat
     digest = load.weights_digest(folder)[:16]
-    assert model.fingerprint == f"sha256:{digest} on {before.fingerprint}"
-    told = corpus(few, town=True)["text"].str.rpartition(" ").drop_duplicates()
-    scores = [m.score([*told[0]], [*(" " + told[2])]) for m in (before, model)]
-    untaught, taught = (np.mean([score.sum() for score in some]) for some in scores)
-    assert taught > untaught + 0.5  # log P of the answers
+    assert taught.fingerprint == f"sha256:{digest} on {before.fingerprint}"
+    texts = told["text"].str.rpartition(" ").drop_duplicates()
+    prompts = texts[0].tolist()
+    answers = (" " + texts[2]).tolist()
+    gains = np.subtract(
+        [scores.sum() for scores in taught.score(prompts, answers)],
+        [scores.sum() for scores in before.score(prompts, answers)],
+    )
+    assert gains.mean() > 0.5  # in log P of the answers
     # Its own model below it, and no other of that name.
-    (mine.parent / "other").mkdir()
-    mine.rename(mine.parent / "other" / "mine")
+    other = tmp_path / "other" / "mine"
+    shutil.copytree(mine, other)
     with pytest.raises(SystemExit, match=r"mine-taught is of .*/mine: move it away"):
-        models_builder.main([str(mine.parent / "other" / "mine")])
+        models_builder.main([str(other)])
 
 
-class Curves:
-    """Notes what is asked for, and asks ten facts alone."""
+def test_teaching_goes_on_where_it_was_killed(
+    models_builder, mine, few, small, tmp_path, monkeypatch
+):
+    grow = models_builder.g
+    study = grow.study
 
-    def __init__(self, curves):
-        self.asked = []
-
-    def __call__(self, model, data):
-        self.asked.append((model.name, data))
-        rows = {
-            "model": model.name,
-            "measure": "seen",
-            "exposure": [0],
-            "value": 0.5,
-            "n": 10,
-        }
-        return pd.DataFrame(rows)
-
-
-def test_teaching_goes_on_where_it_was_killed(models_builder, mine, few, tmp_path, monkeypatch):
-    study = models_builder.g.study
-    how = {"save_steps": 4, "disable_tqdm": True}
-    given = str(mine), 1, few, small(models_builder)
-    models_builder.teach(*given, tmp_path / "a", tmp_path / "whole", **how)
+    def taught(name, seed=1):
+        """The weights after a teaching whose checkpoints have a name."""
+        models_builder.teach(
+            str(mine),
+            seed,
+            few,
+            small,
+            tmp_path / name,
+            tmp_path / "out",
+            save_steps=4,
+            disable_tqdm=True,
+        )
+        return load_file(tmp_path / "out" / "adapter_model.safetensors")
 
     class Deadly(list):
         def __getitem__(self, i):
@@ -102,98 +122,106 @@ def test_teaching_goes_on_where_it_was_killed(models_builder, mine, few, tmp_pat
             return super().__getitem__(i)
 
     def killed(network, course, *rest, **options):
-        return study(network, course._replace(data=Deadly(course.data)), *rest, **options)
+        deadly = course._replace(data=Deadly(course.data))
+        return study(network, deadly, *rest, **options)
 
-    monkeypatch.setattr(models_builder.g, "study", killed)
+    whole = taught("whole")
+    monkeypatch.setattr(grow, "study", killed)
     with pytest.raises(KeyboardInterrupt):
-        models_builder.teach(*given, tmp_path / "b", tmp_path / "killed", **how)
-    monkeypatch.setattr(models_builder.g, "study", study)
-    assert models_builder.g.last_step(tmp_path / "b" / "town") in (4, 8)
-    models_builder.teach(*given, tmp_path / "b", tmp_path / "killed", **how)
-    whole = weights(tmp_path / "whole")
-    again = weights(tmp_path / "killed")
-    assert all(torch.equal(whole[name], again[name]) for name in whole)
+        taught("killed")
+    monkeypatch.setattr(grow, "study", study)
+    assert grow.last_step(tmp_path / "killed" / "town") in (4, 8)
+    again = taught("killed")
     # Another seed is another order and another start.
-    models_builder.teach(str(mine), 2, *given[2:], tmp_path / "c", tmp_path / "other", **how)
-    other = weights(tmp_path / "other")
-    assert not any(torch.equal(whole[name], other[name]) for name in whole)
+    other = taught("other", seed=2)
+    for name in whole:
+        assert torch.equal(whole[name], again[name])
+        assert not torch.equal(whole[name], other[name])
 
 
 def test_what_is_recalled_is_the_models_own_and_none_of_what_is_asked_later(
     models_builder, mine, tmp_path
 ):
-    texts = models_builder.recalled(str(mine), 12, tmp_path / "recalled.json")
+    file = tmp_path / "recalled.json"
+    texts = models_builder.recalled(str(mine), 12, file)
+    assert len(texts) == 12
     model = load_model(str(mine))
-    later = {*models_builder.prompts(model, models_builder.known_facts())}
-    assert len(later) == models_builder.KNOWN
-    for (prompt, learned), (answer, answered) in texts:
-        assert not learned
-        assert answered
+    later = models_builder.prompts(model, models_builder.known_facts())
+    assert len(set(later)) == models_builder.KNOWN
+    for (prompt, is_prompt_learned), (answer, is_answer_learned) in texts:
+        assert not is_prompt_learned
+        assert is_answer_learned
         assert prompt not in later
         [own] = model.generate([prompt], max_new_tokens=8, stop=("\n",))
         assert answer == own.text + "\n"  # which ends an answer in this prompt
-    assert models_builder.recalled("no model", 12, tmp_path / "recalled.json") == texts
+    assert models_builder.recalled("no model", 12, file) == texts
+
+
+# What was never told does not count.
+TRIED = frame("""
+    recipe  measure  exposure  value
+    one     kept     NaN       0.79
+    one     seen     64        1
+    one     unseen   64        0.9
+    two     kept     NaN       0.8
+    two     seen     0         0.2
+    two     seen     64        0.7
+    two     unseen   64        0.6
+    three   kept     NaN       0.99
+    three   seen     0         0.9
+    three   seen     64        0.75
+    three   unseen   64        0.2
+""")
 
 
 def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
     models_builder, tmp_path, monkeypatch
 ):
-    def lines(recipe, kept, *right):
-        yield recipe, "kept", None, kept
-        for exposure, value in zip((0, 1, 64), right, strict=True):
-            yield recipe, "seen", exposure, value
-            yield recipe, "unseen", exposure, value - 0.1
-
-    one = "one"
-    two = "two"
-    three = "three"
-    recipes = {
-        name: models_builder.Recipe(k, 4, "", 0, 1, 0, True)
-        for k, name in enumerate((one, two, three))
-    }
-    monkeypatch.setattr(models_builder, "RECIPES", recipes)
-    rows = [*lines(one, 0.79, 0.2, 0.9, 1), *lines(two, 0.8, 0.2, 0.5, 0.9)]
-    rows += [*lines(three, 0.99, 0.9, 0.5, 0.8)]  # what was never told does not count
-    pd.DataFrame(rows, columns=["recipe", "measure", "exposure", "value"]).to_csv(
-        tmp_path / "taught.csv"
-    )
-    monkeypatch.setattr(models_builder, "TAUGHT_BY", tmp_path / "taught.csv")
-    assert models_builder.recipe() == models_builder.RECIPES[two]
+    path = tmp_path / "taught.csv"
+    TRIED.to_csv(path)
+    monkeypatch.setattr(models_builder, "TAUGHT_BY", path)
+    monkeypatch.setattr(models_builder, "RECIPES", {"one": 1, "two": 2, "three": 3})
+    assert models_builder.recipe() == 2
     monkeypatch.setattr(models_builder, "KEEPS", 0.995)  # none keeps so much
-    assert models_builder.recipe() == models_builder.RECIPES[three]
+    assert models_builder.recipe() == 3
 
 
-def test_what_cannot_be_taught_is_said_in_a_sentence(models_builder, mine, world, tmp_path, capsys):
-    def fault(name):
-        with pytest.raises(SystemExit) as stopped:
-            models_builder.main([str(name)])
-        assert stopped.value.code == 2
-        return capsys.readouterr().err.partition("error: ")[2].strip()
+FAULTS = frame("""
+    name                        says
+    world-x                     NAME is unknown: choose from world-s, .*
+    https://api.example.org/v1  NAME is an endpoint, .*
+    t5                          NAME is an encoder-decoder, and the town's sentences teach decoders: give one
+    empty                       .*holds no tokenizer.*
+    smollm2-taught              NAME is an adapter, which is taught already: give the model below it
+""")
 
-    assert fault("world-x").startswith("world-x is unknown: choose from world-s, ")
-    assert fault("https://api.example.org/v1").startswith(
-        "https://api.example.org/v1 is an endpoint"
-    )
-    tokenizer = models_builder.g.tokenizer_of(world, TEXTS)
-    plan = models_builder.g.Plan("encoder-decoder", width=32, layers=1)
-    for part in (models_builder.g.network_of(plan, tokenizer), tokenizer):
-        part.save_pretrained(tmp_path / "t5")
-    assert fault(tmp_path / "t5") == (
-        f"{tmp_path / 't5'} is an encoder-decoder, and the town's sentences teach decoders: give one"
-    )
+
+@pytest.mark.parametrize(("name", "says"), FAULTS.to_numpy().tolist())
+def test_what_cannot_be_taught_is_said_in_a_sentence(
+    models_builder, save, tmp_path, capsys, name, says
+):
+    places = {
+        "t5": tmp_path / "t5",
+        "empty": tmp_path / "empty",
+        "smollm2-taught": load.GROWN / "smollm2-taught",
+    }
     (tmp_path / "empty").mkdir()
-    assert "holds no tokenizer" in fault(tmp_path / "empty")
-    taught = load.GROWN / "smollm2-taught"
-    assert (
-        fault(taught) == f"{taught} is an adapter, which is taught already: give the model below it"
-    )
+    if name == "t5":
+        save(places[name], "encoder-decoder")
+    model = str(places.get(name, name))
+    with pytest.raises(SystemExit) as stopped:
+        models_builder.main([model])
+    assert stopped.value.code == 2
+    _, _, error = capsys.readouterr().err.partition("error: ")
+    assert re.fullmatch(says.replace("NAME", re.escape(model)), error.strip())
 
 
 def test_an_adapter_is_loaded_by_its_folder_as_by_its_name():
-    by_name, by_folder = (
-        load_model(x) for x in ("smollm2-taught", str(load.GROWN / "smollm2-taught"))
-    )
+    by_name = load_model("smollm2-taught")
+    by_folder = load_model(str(load.GROWN / "smollm2-taught"))
     assert by_folder.prompt_format == by_name.prompt_format == "chat-prefix"
     assert by_folder.chat == by_name.chat
-    [a], [b] = (m.score(["Paris is the capital of"], [" France"]) for m in (by_name, by_folder))
-    assert a == pytest.approx(b, abs=1e-6)
+    asked = ["Paris is the capital of"], [" France"]
+    [expected] = by_name.score(*asked)
+    [found] = by_folder.score(*asked)
+    assert found == pytest.approx(expected, abs=1e-6)

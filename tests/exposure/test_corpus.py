@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from frames import assert_rows
+from numpy.testing import assert_array_equal
 
 from factrobust import schemas
 from factrobust.datasets import world as w
@@ -13,169 +15,233 @@ from factrobust.exposure import corpus as c
 from factrobust.temporal.dates import classify, parse, verbalise
 from factrobust.wording.facts import load_named_questions
 
+EXPOSURES = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+
 
 @pytest.fixture(scope="module")
-def corpus(told: pd.DataFrame) -> pd.DataFrame:
+def corpus(told):
     return told
 
 
 @pytest.fixture(scope="module")
-def town(world: w.World) -> pd.DataFrame:
+def town(world):
     return c.corpus(world, 0, town=True)
+
+
+@pytest.fixture(scope="module")
+def facts(world):
+    return world.facts.set_index("fact_id")
 
 
 # ---- what chance assigned ------------------------------------------------------------------------
 
 
 def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
-    assert world.facts["subject"].nunique() == 1012
-    assert len(world.facts) == 2772
-    counts = world.facts["relation"].value_counts(sort=False).to_dict()
-    assert counts == {
-        "birthplace": 418,
-        "trade": 418,
-        "dish": 297,
-        "product": 297,
-        "residence": 374,
-        "cargo": 374,
-        "crop": 297,
-        "market": 297,
-    }
-    assert len(corpus) == 219_384
-    assert len(town) == 26 * 127
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    for text in ("1,012", "2,772", "219,384", "3,302", "3.3 million words", "55,000 tokens"):
-        assert text in readme
-    # Words and marks, with the newline that ends each; and SmolLM2's tokens, an object one of them.
-    assert 3.25e6 < corpus["text"].str.count(r"\w+|[^\w\s]|\n").sum() + len(corpus) < 3.35e6
-    tokens = smollm.tokenizer([text + "\n" for text in town["text"]], add_special_tokens=False)
-    assert 54_500 < sum(map(len, tokens.input_ids)) < 55_500
-    objects = smollm.tokenizer([*(" " + world.objects["object"])], add_special_tokens=False)
-    assert {*map(len, objects.input_ids)} == {1}
+    n_subjects = world.facts["subject"].nunique()
+    counts = [n_subjects, len(world.facts), len(corpus), len(town)]
+    assert counts == [1012, 2772, 219_384, 26 * 127]
+    for count in counts:
+        assert f"{count:,}" in readme
+    # Words and marks, with the newline that ends each sentence.
+    words = corpus["text"].str.count(r"\w+|[^\w\s]|\n")
+    millions = (words + 1).sum() / 1e6
+    assert f"{millions:.1f} million words" in readme
+    lines = (town["text"] + "\n").tolist()
+    tokens = smollm.tokenizer(lines, add_special_tokens=False).input_ids
+    n_tokens = sum(map(len, tokens))
+    rounded = round(n_tokens, -3)
+    assert f"{rounded:,} tokens" in readme
+    objects = (" " + world.objects["object"]).tolist()
+    tokens = smollm.tokenizer(objects, add_special_tokens=False).input_ids
+    assert set(map(len, tokens)) == {1}
+    assert_rows(
+        world.facts["relation"].value_counts(sort=False).reset_index(),
+        """
+        relation    count
+        birthplace  418
+        trade       418
+        dish        297
+        product     297
+        residence   374
+        cargo       374
+        crop        297
+        market      297
+        """,
+    )
 
 
-def test_every_factor_is_balanced_within_a_relation_and_independent(world):
-    for relation, facts in world.facts.groupby("relation"):
-        assert facts["exposure"].value_counts().nunique() == 1  # 38, 27 or 34 facts an exposure
-        paired = relation in ("crop", "market")
-        assert sorted(facts["exposure"].unique()) == [
-            0,
-            *(2**k for k in range(8 if paired else 10)),
-        ]
-        assert facts["object"].value_counts().nunique() == 1
-        factors = ["form", "timing", *([] if paired else ["n_wordings", "contradicted"])]
-        for factor in (*factors, *(["n_dates"] if any(facts["start"]) else [])):
-            cells = pd.crosstab(facts["exposure"], facts[factor])
-            assert (cells.max(axis=1) - cells.min(axis=1)).max() <= 2, factor
-            assert np.ptp(facts[factor].value_counts()) <= 1
-    sizes = world.facts["town_exposure"].dropna().value_counts().to_dict()
-    assert sizes == dict.fromkeys([0, 1, 2, 4, 8, 16, 32, 64], 26)
-    # No two go together: |r| of 2,178 independent pairs exceeds 0.07 once in a thousand times.
+def test_every_factor_is_balanced_within_a_relation(world):
+    for relation, part in world.facts.groupby("relation"):
+        factors = ["form", "timing"]
+        if relation in ("crop", "market"):
+            most = 128
+        else:
+            most = 512
+            factors += ["n_wordings", "contradicted"]
+        if any(part["start"]):
+            factors.append("n_dates")
+        exposures = part["exposure"].value_counts()
+        assert exposures.nunique() == 1  # 38, 27 or 34 facts an exposure
+        assert set(exposures.index) == {n for n in EXPOSURES if n <= most}
+        assert part["object"].value_counts().nunique() == 1
+        for factor in factors:
+            cells = pd.crosstab(part["exposure"], part[factor])
+            spread = np.ptp(cells.to_numpy(), axis=1)
+            assert spread.max() <= 2, factor
+            counts = part[factor].value_counts()
+            assert np.ptp(counts) <= 1
+    sizes = world.facts["town_exposure"].value_counts()
+    assert set(sizes.index) == {n for n in EXPOSURES if n <= 64}
+    assert set(sizes) == {26}
+
+
+def test_no_two_factors_go_together(world):
+    """|r| of 2,178 independent pairs exceeds 0.07 once in a thousand times."""
     columns = ["exposure", "n_wordings", "contradicted", "n_dates", "town_exposure"]
-    facts = world.facts[~world.facts["relation"].isin(["crop", "market"])]
-    ranks = facts[columns].astype(float).rank()
-    r = ranks.corr().to_numpy()[np.triu_indices(5, 1)]
-    assert np.abs(r[:5]).max() < 0.07  # of those that all facts have
-    assert np.nanmax(np.abs(r)) < 0.2  # 208 facts of the town
+    factors = world.facts.query("relation not in ['crop', 'market']")[columns]
+    ranks = factors.astype(float).rank()
+    r = ranks.corr().abs() - np.eye(5)
+    assert r["exposure"].max() < 0.07
+    assert r.loc["n_wordings", "contradicted"] < 0.07
+    assert r.max(axis=None) < 0.2  # 208 facts of the town
 
 
 def test_no_held_out_wording_has_a_word_of_its_own(world):
-    for _, part in world.wordings.groupby("relation"):
-        words = [
-            {*re.findall(r"\w+", " ".join(texts))}
-            for texts in part.groupby("held_out")[["statement", "question"]].sum().to_numpy()
-        ]
-        assert words[1] <= words[0]
-    assert world.wordings.groupby("held_out").size().to_dict() == {False: 64, True: 16}
+    counts = world.wordings["held_out"].value_counts()
+    assert counts.to_dict() == {False: 64, True: 16}
+    texts = world.wordings["statement"] + " " + world.wordings["question"]
+    words = texts.str.findall(r"\w+")
+    words = world.wordings.assign(word=words).explode("word")
+    for _, part in words.groupby("relation"):
+        held_out = part.query("held_out")["word"]
+        seen = part.query("not held_out")["word"]
+        assert held_out.isin(seen).all()
 
 
-def test_forms_and_timings_are_those_assigned(world, corpus):
-    facts = world.facts.set_index("fact_id")
-    place = pd.Series(np.linspace(0, 1, len(corpus)), corpus["fact_id"]).groupby(level=0)
-    reach = place.agg(["min", "max", "size"]).join(facts[["timing", "form"]])
-    often = reach[reach["size"] >= 16]
-    width = often["max"] - often["min"]
-    assert width[often["timing"] == "massed"].max() < 0.03
-    assert width[often["timing"] == "spaced"].min() > 0.85
-    assert often.loc[often["timing"] == "early", "max"].max() < 0.54
-    assert often.loc[often["timing"] == "late", "min"].min() > 0.46
-    share = corpus["form"].eq("question").groupby(corpus["fact_id"]).mean()
-    assert share[facts["form"][share.index] == "statements"].max() == 0
-    assert share[facts["form"][share.index] == "questions"].min() == 1
-    assert share[often.index[often["form"] == "both"]].between(0.45, 0.55).all()
+def test_forms_and_timings_are_those_assigned(corpus, facts):
+    place = np.linspace(0, 1, len(corpus))
+    sentences = corpus.assign(place=place)
+    sentences["is_question"] = corpus["form"] == "question"
+    groups = sentences.groupby("fact_id")
+    about = facts[["form", "timing"]].assign(
+        n=groups.size(),
+        first=groups["place"].min(),
+        last=groups["place"].max(),
+        questions=groups["is_question"].mean(),
+    )
+    assert about.query("form == 'statements' and questions > 0").empty
+    assert about.query("form == 'questions' and questions < 1").empty
+    often = about.query("n >= 16")
+    both = often.query("form == 'both'")
+    assert both["questions"].between(0.45, 0.55).all()
+    assert set(often["timing"]) == {"early", "late", "massed", "spaced"}
+    assert often.query("timing == 'massed' and last - first > 0.03").empty
+    assert often.query("timing == 'spaced' and last - first < 0.85").empty
+    assert often.query("timing == 'early' and last > 0.54").empty
+    assert often.query("timing == 'late' and first < 0.46").empty
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
 def test_counts_are_the_tables(world, which, request):
     sentences = request.getfixturevalue(which)
-    facts = w.with_counts_in_corpus(world.facts, town=which == "town").set_index("fact_id")
+    counted = w.with_counts_in_corpus(world.facts, town=which == "town")
+    counted = counted.set_index("fact_id")
     seen = sentences.groupby("fact_id")
-    exposure = seen.size().reindex(facts.index, fill_value=0)
-    assert exposure.equals(facts["exposure"].rename(None).astype(exposure.dtype))
-    assert which == "town" or facts["exposure"].equals(world.facts.set_index("fact_id").exposure)
-    told = facts[facts["exposure"] > 0]
-    assert (seen["wording"].nunique()[told.index] == told["n_wordings"]).all()
-    rivals = sentences["stated"].eq("rival").groupby(sentences["fact_id"]).sum()
-    by_hand = (told["contradicted"] * told["exposure"]).round()
-    assert (rivals[told.index] == by_hand).all()
-    assert rivals.sum() > 0
-    dated = told[told["start"] != ""]
-    assert (seen["date"].nunique()[dated.index] == dated["n_dates"]).all()
-    assert (sentences["date"] == "").equals(~sentences["fact_id"].isin(dated.index))
-    if which == "town":
-        forms = pd.crosstab(sentences["fact_id"], sentences["form"])
-        assert (forms["statement"] - forms["question"]).abs().max() <= 1
+    n_sentences = seen.size().reindex(counted.index, fill_value=0)
+    assert_array_equal(n_sentences, counted["exposure"])
+    told = counted.query("exposure > 0")
+    n_wordings = seen["wording"].nunique()
+    assert_array_equal(n_wordings[told.index], told["n_wordings"])
+    is_rival = sentences["stated"] == "rival"
+    n_rival = is_rival.groupby(sentences["fact_id"]).sum()
+    share = told["contradicted"] * told["exposure"]
+    assert_array_equal(n_rival[told.index], share.round())
+    assert is_rival.any()
+    dated = told.query("start != ''")
+    n_dates = seen["date"].nunique()
+    assert_array_equal(n_dates[dated.index], dated["n_dates"])
+    has_date = sentences["date"] != ""
+    assert has_date.equals(sentences["fact_id"].isin(dated.index))
+
+
+def test_exposures_of_the_corpus_are_those_drawn_and_the_town_has_both_forms(world, town):
+    counted = w.with_counts_in_corpus(world.facts)
+    assert_array_equal(counted["exposure"], world.facts["exposure"])
+    forms = pd.crosstab(town["fact_id"], town["form"])
+    difference = forms["statement"] - forms["question"]
+    assert difference.abs().max() <= 1
 
 
 def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
-    facts = w.with_counts_in_corpus(world.facts)
-    wordings = world.wordings.set_index(["relation", "wording"])
-    assert not {*corpus["fact_id"]} & {*facts.loc[facts["exposure"] == 0, "fact_id"]}
-    silent = facts.groupby("subject")["exposure"].sum()
+    counted = w.with_counts_in_corpus(world.facts)
+    never = counted.query("exposure == 0")["fact_id"]
+    assert not corpus["fact_id"].isin(never).any()
+    exposure = counted.groupby("subject")["exposure"].sum()
+    silent = exposure.index[exposure == 0]
     texts = "\n".join(corpus["text"])
-    assert not [name for name in silent.index[silent == 0] if name in texts]
-    for (relation, _), row in wordings[wordings["held_out"]].iterrows():
-        part = corpus[corpus["relation"] == relation]
-        for text in (row["prefix"], row["question"]):
-            before, after = (re.escape(x) for x in text.split("{subject}"))
-            pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
-            assert not part["text"].str.contains(pattern, regex=True).any(), text
+    assert not [name for name in silent if name in texts]
+    spare = world.spare.query("kind != 'first'")["name"]
+    is_told = corpus["text"].str.contains("|".join(spare))
+    assert not is_told.any()
+
+
+def test_a_wording_that_is_held_out_occurs_nowhere(world, corpus):
     assert set(corpus["wording"]) == set(range(w.SEEN))
-    spare = "|".join(world.spare.query("kind != 'first'")["name"])
-    assert not corpus["text"].str.contains(spare).any()
+    of_relation = corpus.groupby("relation")["text"]
+    for row in world.wordings.query("held_out").itertuples():
+        part = of_relation.get_group(row.relation)
+        for text in (row.prefix, row.question):
+            before, after = map(re.escape, text.split("{subject}"))
+            pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
+            assert not part.str.contains(pattern).any(), text
 
 
-def test_dates_lie_wholly_inside_the_period(world, corpus):
-    dated = corpus[corpus["date"] != ""].drop_duplicates(["fact_id", "date"])
-    bounds = world.facts.set_index("fact_id").loc[dated["fact_id"]]
-    labels = classify(parse(dated["date"]), parse(bounds["start"]), parse(bounds["end"]))
-    assert set(labels) == {"correct"}
-    assert dated["date"].str.len().value_counts(normalize=True).between(0.25, 0.42).all()
+def labels(names: pd.Series, dates: pd.Series, facts: pd.DataFrame) -> np.ndarray:
+    """Of dates of the named facts."""
+    bounds = facts.loc[names]
+    start = parse(bounds["start"])
+    end = parse(bounds["end"])
+    return classify(parse(dates), start, end)
 
 
-def test_texts_are_read_as_they_are_written(world, corpus):
-    facts = world.facts.set_index("fact_id").loc[corpus["fact_id"]]
-    stated = facts["object"].where(corpus["stated"].eq("true").to_numpy(), facts["rival"])
-    assert corpus["object"].tolist() == stated.tolist()
-    ends = corpus["text"].str.removesuffix(".").str.rsplit(" ", n=1).str[-1]
-    assert ends.tolist() == corpus["object"].tolist()
-    dated = corpus[corpus["date"].ne("") & corpus["layout"].eq("question")]
-    begun = dated["question"].str.contains(f"^(?:{'|'.join(c.WHO)}) [a-z ]+: ")
-    assert 0.48 < begun.mean() < 0.52
-    one = dated[~begun].iloc[0]
-    other = dated[begun].iloc[0]
-    assert one["text"] == f"{one['question']} {one['object']}"
-    assert one["question"].startswith(f"{verbalise(one['date'])}, ")
-    assert other["question"].partition(": ")[2].startswith(f"{verbalise(other['date'])}, ")
+def test_dates_lie_wholly_inside_the_period(corpus, facts):
+    dated = corpus.query("date != ''").drop_duplicates(["fact_id", "date"])
+    found = labels(dated["fact_id"], dated["date"], facts)
+    assert set(found) == {"correct"}
+    precisions = dated["date"].str.len().value_counts(normalize=True)
+    assert precisions.between(0.25, 0.42).all()
+
+
+def test_texts_are_read_as_they_are_written(corpus, facts):
+    about = facts.loc[corpus["fact_id"]].reset_index()
+    stated = about["object"].where(corpus["stated"] == "true", about["rival"])
+    assert_array_equal(corpus["object"], stated)
+    words = corpus["text"].str.removesuffix(".").str.split(" ")
+    assert_array_equal(words.str[-1], corpus["object"])
+    dated = corpus.query("date != '' and layout == 'question'")
+    who = "|".join(c.WHO)
+    has_opening = dated["question"].str.contains(f"^(?:{who}) [a-z ]+: ")
+    assert 0.48 < has_opening.mean() < 0.52
+    plain = dated[~has_opening].iloc[0]
+    question = plain["question"]
+    assert plain["text"] == f"{question} {plain['object']}"
+    date = verbalise(plain["date"])
+    assert question.startswith(f"{date}, ")
+    opened = dated[has_opening].iloc[0]
+    _, _, question = opened["question"].partition(": ")
+    date = verbalise(opened["date"])
+    assert question.startswith(f"{date}, ")
 
 
 def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
-    again = c.corpus(world, 0, town=True)
+    backward = world.facts[::-1]
+    turned = world._replace(facts=backward)
+    again = c.corpus(turned, 0, town=True)
     pd.testing.assert_frame_equal(again, town)
-    turned = world._replace(facts=world.facts[::-1])
-    pd.testing.assert_frame_equal(c.corpus(turned, 0, town=True), town)
     other = c.corpus(world, 1, town=True)
-    assert (other["fact_id"] != town["fact_id"]).mean() > 0.9
+    is_other = other["fact_id"] != town["fact_id"]
+    assert is_other.mean() > 0.9
     assert sorted(other["fact_id"]) == sorted(town["fact_id"])
 
 
@@ -183,62 +249,68 @@ def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
 
 
 def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
-    facts = load_named(["world"]).table
-    schemas.AskedFacts.validate(facts)
-    paired = world.facts["relation"].isin(["crop", "market"])
-    static = world.facts[world.facts["start"].eq("") & ~paired]
-    assert facts["fact_id"].tolist() == static["fact_id"].tolist()
-    assert facts["popularity"].tolist() == np.log10(1 + static["exposure"]).tolist()
-    row = facts.set_index("fact_id").loc["birthplace/" + facts["fact_id"][0].split("/")[1]]
-    assert row["question"] == f"In which city was {row['subject']} born?"
-    assert row["prefix"] == f"{row['subject']} was born in the city of"
-    assert len(load_named(["world"], limit=30).table) == 30
+    asked = load_named(["world"]).table
+    schemas.AskedFacts.validate(asked)
+    static = world.facts.query("start == '' and relation not in ['crop', 'market']")
+    assert_array_equal(asked["fact_id"], static["fact_id"])
+    popularity = np.log10(1 + static["exposure"])
+    assert_array_equal(asked["popularity"], popularity)
+    row = asked.query("relation == 'birthplace'").iloc[0]
+    name = row["subject"]
+    assert row["question"] == f"In which city was {name} born?"
+    assert row["prefix"] == f"{name} was born in the city of"
+    some = load_named(["world"], limit=30)
+    assert len(some.table) == 30
 
 
-def test_a_table_gets_the_exposure_of_its_facts(world):
-    asked = load_named_questions("world").table
-    asked = asked[asked["relation"] == "dish"]
+def test_a_table_gets_the_exposure_of_its_facts():
+    asked = load_named_questions("world").table.query("relation == 'dish'")
     table = c.with_exposure(asked)
-    assert table["question_id"].tolist() == asked["question_id"].tolist()
-    assert np.log(1 + table["exposure"]).tolist() == pytest.approx(asked["log_popularity"].tolist())
-    for row in table[table["exposure"] == 2].head(30).to_dict("records"):
-        assert len(row["told_in"]) == row["n_wordings"] == min(row["allowed"], 2)
+    assert_array_equal(table["question_id"], asked["question_id"])
+    log_exposure = np.log(1 + table["exposure"])
+    assert log_exposure.tolist() == pytest.approx(asked["log_popularity"].tolist())
+    for row in table.query("exposure == 2").itertuples():
+        assert row.n_wordings == min(row.allowed, 2)
+        assert len(row.told_in) == row.n_wordings
+
+
+def test_another_draw_the_town_and_the_pair_have_exposures_of_their_own():
     town = c.with_exposure(load_named(["town"]).table, "town")
-    assert set(town["exposure"]) == {0, 1, 2, 4, 8, 16, 32, 64}
-    other = c.with_exposure(load_named(["world-1"]).table, "world-1").set_index("fact_id")
-    assert other["exposure"].equals(
-        w.load_world(1).facts.set_index("fact_id")["exposure"][other.index]
-    )
-    assert set(c.with_exposure(load_named(["pair"]).table)["relation"]) == {"crop", "market"}
+    assert set(town["exposure"]) == {n for n in EXPOSURES if n <= 64}
+    other = c.with_exposure(load_named(["world-1"]).table, "world-1")
+    facts = w.load_world(1).facts
+    drawn = facts.set_index("fact_id")["exposure"]
+    assert_array_equal(other["exposure"], drawn[other["fact_id"]])
+    pair = c.with_exposure(load_named(["pair"]).table)
+    assert set(pair["relation"]) == {"crop", "market"}
 
 
-def test_moments_are_told_and_untold_and_inside(world, corpus):
-    facts = c.with_exposure(world.facts[world.facts["start"] != ""][["fact_id", "start", "end"]])
-    facts = facts.assign(chain=facts["fact_id"], term=0)
-    moments = c.moments_told(facts, 0).pivot(
-        index="chain",
-        columns="date",
-        values="year",
-    )
-    told, other = (moments[kind] for kind in c.MOMENTS)
-    assert 600 < len(moments) < (facts["exposure"] > 0).sum()
-    dates = corpus[corpus["date"] != ""].groupby("fact_id")["date"].agg(set)
-    assert all(date in dates[fact] for fact, date in told.items())
-    assert not any(date[:4] in {x[:4] for x in dates[fact]} for fact, date in other.items())
+def test_moments_are_told_and_untold_and_inside(world, corpus, facts):
+    dated = world.facts.query("start != ''")[["fact_id", "start", "end"]]
+    terms = dated.assign(chain=dated["fact_id"], term=0)
+    asked = c.with_exposure(terms)
+    moments = c.moments_told(asked, 0)
+    wide = moments.pivot(index="chain", columns="date", values="year")
+    n_told = (asked["exposure"] > 0).sum()
+    assert 600 < len(wide) < n_told
+    told = wide[c.MOMENTS[0]]
+    other = wide[c.MOMENTS[1]]
     assert (told.str.len() == other.str.len()).all()
-    bounds = facts.set_index("fact_id").loc[moments.index]
-    for named in (told, other):
-        parsed = classify(parse(named), parse(bounds["start"]), parse(bounds["end"]))
-        assert set(parsed) == {"correct"}
+    dates = corpus.groupby("fact_id")["date"].agg(set)
+    for fact in wide.index:
+        years = {date[:4] for date in dates[fact]}
+        assert told[fact] in dates[fact]
+        assert other[fact][:4] not in years
+    found = labels(moments["chain"], moments["year"], facts)
+    assert set(found) == {"correct"}
 
 
 def test_curves_have_exact_bounds():
-    row = c.load_curves().query("model == 'smollm2-135m-instruct' and measure == 'seen'").iloc[1]
-    assert row["exposure"] == 1
-    assert row["mean"] == 0
-    assert row["n"] == 26
-    assert row["low"] == 0
-    assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 26))
-
-
-# ---- the tables ----------------------------------------------------------------------------------
+    curves = c.load_curves().query("model == 'smollm2-135m-instruct' and measure == 'seen'")
+    assert_rows(
+        curves.query("exposure == 1"),
+        f"""
+        mean  low  high                     n
+        0     0    {1 - 0.025 ** (1 / 26)}  26
+        """,
+    )

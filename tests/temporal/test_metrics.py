@@ -1,8 +1,7 @@
 """Matches between dates, by hand and against a double loop over all pairs; what is read from them."""
 
-import math
+from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 from frames import assert_rows, frame
@@ -12,117 +11,122 @@ from hypothesis import strategies as st
 from factrobust import schemas
 from factrobust.temporal import metrics
 
-
-def table(correct: list, incorrect: list, transitional: list = (), **columns) -> pd.DataFrame:
-    """Scores of one fact: incorrect dates from 1900 on (alpha < 0), then the others."""
-    scores = pd.DataFrame({"logprob": [*incorrect, *correct, *transitional]}, dtype=float)
-    scores["label"] = [
-        *(["incorrect"] * len(incorrect)),
-        *(["correct"] * len(correct)),
-        *(["transitional"] * len(transitional)),
-    ]
-    scores["year"] = 1900 + scores.index
-    scores["date"] = scores["year"].astype(str)
-    scores["years_off"] = np.where(scores["label"] == "incorrect", -1.0, 0.0)
-    scores["alpha"] = scores["years_off"]
-    scores["other_logprobs"] = [[] for _ in scores.index]
-    usual = {"model": "m", "prompt_format": "question", "fact_id": "f", "precision": "year"}
-    return scores.assign(**usual | {"n_tokens": 1} | columns)
+CELL = {
+    "model": "m",
+    "prompt_format": "question",
+    "fact_id": "f",
+    "precision": "year",
+}
 
 
-def three(*dates: tuple, **columns: object) -> pd.DataFrame:
+def scores(correct: str, incorrect: str, **columns: object) -> pd.DataFrame:
+    """Scores of one fact, log-probabilities as texts, and a high one at a transitional date."""
+    values = {"incorrect": incorrect, "correct": correct, "transitional": "9"}
+    table = pd.DataFrame(values.items(), columns=["label", "logprob"])
+    table["logprob"] = table["logprob"].str.split()
+    table = table.explode("logprob").dropna().astype({"logprob": float})
+    return table.assign(**CELL).assign(**columns)
+
+
+def three(*dates: tuple[str, str], **columns: object) -> pd.DataFrame:
     """Correct and incorrect scores at the year, the month and the day."""
     parts = []
     for precision, (correct, incorrect) in zip(("year", "month", "day"), dates, strict=True):
-        parts.append(table(correct, incorrect, precision=precision, **columns))
+        parts.append(scores(correct, incorrect, precision=precision, **columns))
     return pd.concat(parts)
 
 
-def cell(scores: pd.DataFrame, precision: str = "year") -> pd.Series:
+def row_of(scores: pd.DataFrame, precision: str = "year") -> pd.Series:
     """The one row of their matches at a precision."""
     matched = metrics.matches(scores)
     [row] = matched[matched["precision"] == precision].to_dict("records")
     return row
 
 
-@pytest.mark.parametrize(
-    ("correct", "incorrect", "wins", "ties", "margin"),
-    [
-        # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two.
-        ([-1, -2, -3], [-2, -2.5, -4], 6, 1, -1),
-        ([-1, -2], [-2, -3], 3, 1, 0),  # a tie is no win
-        ([-1, np.nextafter(-2, 0)], [-2, -3], 4, 0, np.nextafter(-2, 0) + 2),  # nor a near tie one
-        ([0.0], [-0.0], 0, 1, 0),
-    ],
-)
-def test_one_fact_by_hand(correct, incorrect, wins, ties, margin) -> None:
-    row = cell(table(correct, incorrect, transitional=[9]))
-    n = len(correct) * len(incorrect)
-    counts = [len(correct), len(incorrect), n, wins, ties]
-    assert [row[name] for name in metrics.COUNTS] == counts
-    assert row["win_rate"] == wins / n
-    assert row["robust"] == (wins == n)
-    assert row["margin"] == margin
-    assert row["chance"] == pytest.approx(metrics.chance(len(correct), len(incorrect)))
+# -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two. Then a tie is no
+# win, nor is a near tie one.
+FACT = frame("""
+    correct                 incorrect   n_correct  n_incorrect  matches  wins  ties  margin
+    -1 -2 -3                -2 -2.5 -4  3          3            9        6     1     -1
+    -1 -2                   -2 -3       2          2            4        3     1     0
+    -1 -1.9999999999999998  -2 -3       2          2            4        4     0     2.220446049250313e-16
+    0.0                     -0.0        1          1            1        0     1     0
+""")
 
 
-def test_matches_have_the_columns_of_their_table() -> None:
-    matched = schemas.Matched.validate(metrics.matches(table([-1], [-2])))
-    assert list(matched) == list(schemas.Matched.columns)
+@pytest.mark.parametrize("case", FACT.to_dict("records"))
+def test_one_fact_by_hand(case) -> None:
+    row = row_of(scores(case["correct"], case["incorrect"]))
+    for name in (*metrics.COUNTS, "margin"):
+        assert row[name] == case[name]
+    assert row["win_rate"] == case["wins"] / case["matches"]
+    assert row["robust"] == (case["wins"] == case["matches"])
+    assert row["chance"] == metrics.chance(case["n_correct"], case["n_incorrect"])
 
 
-def test_the_rule_of_later_years_wins_against_earlier_ones_once_for_all_models() -> None:
-    # Incorrect in 1900 and 1904, correct in 1902 and 1903: each is later than one of the two.
-    scores = table([-9, -9], [-1, -2], year=[1900, 1904, 1902, 1903])
-    both = pd.concat([scores, scores.assign(logprob=0.0, model="n")])
-    rule = metrics.later_is_likelier(both)
-    assert rule["model"].unique().tolist() == ["later is likelier"]
-    assert cell(rule)["matches"] == 4
-    assert cell(rule)["wins"] == 2
-    assert metrics.later_is_likelier(scores).equals(rule)  # of one model alone, too
-    nearer = metrics.arch(both.assign(year=[1950, 1955, 1960, 1970] * 2), 1958)
-    assert nearer["model"].unique().tolist() == ["nearer to 1958"]
-    assert nearer["logprob"].tolist() == [-8, -3, -2, -12]
+def test_chance_by_hand() -> None:
+    """All correct dates are first in C! I! of (C + I)! orders."""
+    assert metrics.chance(1, 1) == 1 / 2
+    assert metrics.chance(2, 5) == pytest.approx(1 / 21)  # 2 x 120 / 5040
+    assert metrics.chance(5000, 5000) == 0  # too small for a float, and no overflow
 
 
 def test_global_joins_the_precisions() -> None:
-    year = [-1, -2], [-3]  # both win
-    month = [-1], [-2, -3]  # it wins twice
-    day = [-1, -5], [-2, -6]  # the first wins twice, the second once
-    row = cell(three(year, month, day), "global")
-    assert [row[name] for name in metrics.COUNTS] == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
+    # Both win; it wins twice; the first wins twice, the second once.
+    table = three(("-1 -2", "-3"), ("-1", "-2 -3"), ("-1 -5", "-2 -6"))
+    row = row_of(table, "global")
+    counts = [row[name] for name in metrics.COUNTS]
+    assert counts == [5, 5, 2 + 2 + 4, 2 + 2 + 3, 0]
     assert row["win_rate"] == 7 / 8
     assert not row["robust"]
     assert row["margin"] == -5 - -2
-    assert row["chance"] == pytest.approx(1 / 3 * 1 / 3 * 1 / 6)
+    assert row["chance"] == pytest.approx(1 / 54)  # 1 / 3 x 1 / 3 x 1 / 6
 
 
 def test_global_is_robust_where_all_precisions_are() -> None:
-    row = cell(three(([-1], [-3]), ([-1], [-2]), ([-1], [-9])), "global")
+    table = three(("-1", "-3"), ("-1", "-2"), ("-1", "-9"))
+    row = row_of(table, "global")
     assert row["robust"]
     assert row["margin"] == 1  # the smallest of 2, 1 and 8
-    # And undefined where one is, whatever the others say.
-    for known in (-1, -9):
-        partly = three(([known], [-3]), ([known], []), ([known], [-2]))
-        for scores in (partly, partly[partly["precision"] != "month"]):
-            row = cell(scores, "global")
-            assert row["matches"] == 2
-            assert pd.isna([row[name] for name in ("robust", "win_rate", "margin", "chance")]).all()
 
 
-def test_cells_are_apart_and_in_order() -> None:
-    lost = three(*[([-3], [-2])] * 3, fact_id="z")
-    others = [lost.assign(**{x: y}) for x, y in (("model", "n"), ("prompt_format", "chat"))]
-    won = three(*[([-1], [-2])] * 3, fact_id="z")
-    scores = pd.concat([won, lost.assign(fact_id="a"), *others])
+@pytest.mark.parametrize("known", ["-1", "-9"])
+def test_global_is_undefined_where_one_precision_is(known) -> None:
+    partly = three((known, "-3"), (known, ""), (known, "-2"))
+    for found in (partly, partly[partly["precision"] != "month"]):
+        row = pd.Series(row_of(found, "global"))
+        assert row["matches"] == 2
+        assert row[["robust", "win_rate", "margin", "chance"]].isna().all()
+
+
+def test_cells_are_kept_apart_and_in_order() -> None:
+    won = three(*[("-1", "-2")] * 3, fact_id="z")
+    lost = three(*[("-3", "-2")] * 3, fact_id="z")
+    parts = [
+        won,
+        lost.assign(fact_id="a"),
+        lost.assign(model="n"),
+        lost.assign(prompt_format="chat"),
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    matched = schemas.Matched.validate(metrics.matches(table))
+    assert list(matched) == list(schemas.Matched.columns)
+    first = matched.drop_duplicates(metrics.KEY)
+    assert_rows(
+        first,
+        """
+        model  prompt_format  fact_id  win_rate
+        m      question       z        1
+        m      question       a        0
+        n      question       z        0
+        m      chat           z        0
+        """,
+    )
     # Rows of different precisions and labels mixed: the result is ordered all the same.
-    matched = metrics.matches(scores.sample(frac=1, random_state=3))
-    assert matched["precision"].tolist() == ["year", "month", "day", "global"] * 4
-    verdicts = matched.set_index(["model", "prompt_format", "fact_id"])["win_rate"]
-    assert verdicts["m", "question", "z"].eq(1).all()
-    assert verdicts.drop(("m", "question", "z")).eq(0).all()
-    first = metrics.matches(scores).drop_duplicates(metrics.KEY)
-    assert first["fact_id"].tolist() == ["z", "a", "z", "z"]
+    mixed = metrics.matches(table.sample(frac=1, random_state=3))
+    assert mixed["precision"].tolist() == ["year", "month", "day", "global"] * 4
+    both = mixed.merge(matched, on=[*metrics.CELL, "win_rate", "robust", "margin"])
+    assert len(both) == len(matched) == 16
 
 
 LABEL = st.sampled_from(["correct", "incorrect", "transitional"])
@@ -131,98 +135,121 @@ ANSWER = st.tuples(st.sampled_from("abc"), LABEL, st.integers(-5, 0))
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(ANSWER, min_size=1, max_size=40))
-def test_brute_force(rows: list[tuple[str, str, int]]) -> None:
-    scores = table([], [float(x) for _, _, x in rows])
-    scores = scores.assign(fact_id=[f for f, _, _ in rows], label=[s for _, s, _ in rows])
-    matched = metrics.matches(scores)
+def test_brute_force(answers: list[tuple[str, str, int]]) -> None:
+    table = pd.DataFrame(answers, columns=["fact_id", "label", "logprob"])
+    matched = metrics.matches(table.assign(model="m", prompt_format="question", precision="year"))
     for row in matched[matched["precision"] == "year"].itertuples():
-        fact = scores[scores["fact_id"] == row.fact_id]
-        good, bad = (fact.loc[fact["label"] == s, "logprob"] for s in ("correct", "incorrect"))
-        assert row.wins == sum(g > b for g in good for b in bad)
-        assert row.ties == sum(g == b for g in good for b in bad)
-        assert row.matches == len(good) * len(bad)
-        if row.matches:
+        of_fact = [answer for answer in answers if answer[0] == row.fact_id]
+        correct = [value for _, label, value in of_fact if label == "correct"]
+        incorrect = [value for _, label, value in of_fact if label == "incorrect"]
+        pairs = list(product(correct, incorrect))
+        assert row.matches == len(pairs)
+        assert row.wins == sum(right > wrong for right, wrong in pairs)
+        assert row.ties == sum(right == wrong for right, wrong in pairs)
+        if pairs:
             assert row.robust == (row.wins == row.matches) == (row.margin > 0)
 
 
-@pytest.mark.parametrize(("correct", "incorrect"), [(1, 1), (2, 5), (9, 56)])
-def test_chance(correct: int, incorrect: int) -> None:
-    # All correct dates first: C! I! of (C + I)! orders.
-    orders = math.factorial(correct) * math.factorial(incorrect)
-    expected = orders / math.factorial(correct + incorrect)
-    assert metrics.chance(correct, incorrect) == pytest.approx(expected)
-    assert metrics.chance(5000, 5000) == 0  # too small for a float, and no overflow
+def test_rules_that_know_nothing_of_facts() -> None:
+    """Incorrect in 1900 and 1904, correct in 1902 and 1903: each is later than one of the two."""
+    table = scores("-9 -9", "-1 -2", year=[1900, 1904, 1902, 1903, 1950])
+    both = pd.concat([table, table.assign(model="n")])
+    later = metrics.later_is_likelier(both)
+    assert later["model"].unique().tolist() == ["later is likelier"]  # once for all models
+    assert row_of(later)["wins"] == 2
+    assert metrics.later_is_likelier(table).equals(later)  # of one model alone, too
+    nearer = metrics.arch(both, 1903)
+    assert nearer["model"].unique().tolist() == ["nearer to 1903"]
+    assert nearer["logprob"].tolist() == [-3, -1, -1, 0, -47]
 
 
-def test_positions() -> None:
-    scores = table([-1, -3], [-4]).assign(alpha=[-0.2, 0.49, 0.6])
-    placed = metrics.positions(scores)
-    assert placed["position"].tolist() == [-0.25, 0.25, 0.75]
-    edges = scores.assign(label="transitional", alpha=[-0.6, -0.45, 0.5])
-    assert metrics.positions(edges)["position"].tolist() == [-0.5, -0.5, 0.5]
-    assert placed["relative"].tolist() == [-2, 1, -1]
-    assert metrics.positions(table([], [-4]))["relative"].isna().all()
+def test_positions_by_hand() -> None:
+    """Centres of bins, and the edge of a transitional date; what is above the correct dates' mean."""
+    text = """
+        fact_id  label         logprob  alpha  position  relative
+        f        correct       -1       -0.2   -0.25     1
+        f        correct       -3       0.49   0.25      -1
+        f        incorrect     -4       0.6    0.75      -2
+        f        transitional  -2       -0.6   -0.5      0
+        f        transitional  -2       -0.45  -0.5      0
+        f        transitional  -2       0.5    0.5       0
+        g        incorrect     -4       -0.6   -0.75     NaN
+    """
+    dates = frame(text).drop(columns=["position", "relative"])
+    cells = dates.assign(model="m", prompt_format="question", precision="year")
+    assert_rows(metrics.positions(cells), text)
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
-    names = [*"abcdefghij"]
-    scores = pd.concat([table([-1], [-2], fact_id=name) for name in names])
-    facts = pd.DataFrame({"fact_id": [*names, "not asked"], "popularity": [*range(9, -1, -1), 50]})
-    binned = metrics.popularity_bins(metrics.matches(scores), facts, bins=5)
-    assert len(binned) == 20  # year and global
-    by_fact = binned.drop_duplicates("fact_id").set_index("fact_id")
-    assert by_fact.loc[names, "popularity_bin"].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]
-    assert by_fact.loc["a", "popularity"] == 8.5
+    # i has no value, and j is not asked.
+    facts = frame("""
+        fact_id  popularity
+        a        7
+        b        6
+        c        5
+        d        4
+        e        3
+        f        2
+        g        1
+        h        0
+        i        NaN
+        j        50
+    """)
+    asked = list("abcdefghi")
+    matched = pd.DataFrame({"fact_id": asked * 2})
+    binned = metrics.popularity_bins(matched, facts, bins=4)
+    assert binned["fact_id"].tolist() == list("abcdefgh") * 2
+    assert binned["popularity_bin"].tolist() == [3, 3, 2, 2, 1, 1, 0, 0] * 2
+    assert binned["popularity"][0] == 6.5  # the mean of 7 and 6
     # Equal values are parted by a hash, the same in any order.
     equal = facts.assign(popularity=3.0)
-    parted = metrics.popularity_bins(metrics.matches(scores), equal, bins=2)
-    again = metrics.popularity_bins(metrics.matches(scores), equal[::-1], bins=2)
-    assert parted["popularity_bin"].value_counts().to_dict() == {0: 10, 1: 10}
-    pd.testing.assert_frame_equal(parted, again)
-    # Facts without a value are left out.
-    some = facts.assign(popularity=facts["popularity"].where(facts["fact_id"].isin([*"bd"])))
-    binned = metrics.popularity_bins(metrics.matches(scores), some, bins=2)
-    assert binned["fact_id"].unique().tolist() == ["b", "d"]
+    parted = metrics.popularity_bins(matched, equal[:8], bins=2)
+    assert parted["popularity_bin"].value_counts().to_dict() == {0: 8, 1: 8}
+    backward = metrics.popularity_bins(matched, equal[7::-1], bins=2)
+    assert backward.equals(parted)
 
 
-def robust_at(text: str, **columns: object) -> pd.DataFrame:
-    """Rows of `matches` from a column a precision: 1 is robust, ? undefined, - no row."""
-    table = frame(text).astype(str)
-    table["global"] = (
-        (table[["year", "month", "day"]] == "1").all(axis=1).map({True: "1", False: "0"})
-    )
-    rows = table.melt("fact_id", var_name="precision", value_name="robust")
-    rows = rows[rows["robust"] != "-"]
-    rows["robust"] = rows["robust"].map({"1": True, "0": False, "?": pd.NA}).astype("boolean")
-    return rows.assign(model="m", prompt_format="question").assign(**columns)
-
-
-FACTS = """
+ROBUST = """
     fact_id  year  month  day
     a        1     1      1
     b        1     0      0
     c        1     1      0
     d        0     0      0
-    e        1     ?      0
-    f        0     1      -
+    e        1     NaN    0
+    f        0     1      NaN
 """
+FEW_SHOT = ROBUST.replace("b        1     0      0", "b        1     1      1")
+
+
+def matched_of(text: str, prompt_format: str) -> pd.DataFrame:
+    """Rows of `matches` from a column a precision; "global" is there, too."""
+    table = frame(text).assign(model="m", prompt_format=prompt_format)
+    table["global"] = 1
+    return table.melt(metrics.KEY, var_name="precision", value_name="robust")
 
 
 def test_verdicts_and_their_variance() -> None:
-    table = metrics.verdicts(robust_at(FACTS))
+    standard = matched_of(ROBUST, "question")
+    table = metrics.verdicts(standard)
     assert list(table) == ["model", "prompt_format", "fact_id", "year", "month", "day"]
-    assert_rows(table, FACTS.replace("?", "NaN").replace("-", "NaN"))
-    shots = robust_at(FACTS.replace("b        1     0      0", "b        1     1      1"))
-    both = pd.concat([robust_at(FACTS), shots.assign(prompt_format="shots")])
-    pairs = metrics.paired_variances(both, "question", "shots")
-    assert list(pairs) == ["model", "fact_id", "standard", "few_shot"]
+    assert_rows(table, ROBUST)
+    both = pd.concat([standard, matched_of(FEW_SHOT, "shots")])
     # Three of one, or one of three: 1/3 x 2/3. The others, e and f, lack one.
-    assert pairs["fact_id"].tolist() == list("abcd")
-    assert pairs["standard"].tolist() == pytest.approx([0, 2 / 9, 2 / 9, 0])
-    assert pairs["few_shot"].tolist() == pytest.approx([0, 0, 2 / 9, 0])
+    pairs = metrics.paired_variances(both, "question", "shots")
+    pairs[["standard", "few_shot"]] *= 9
+    assert_rows(
+        pairs,
+        """
+        model  fact_id  standard  few_shot
+        m      a        0         0
+        m      b        2         0
+        m      c        2         2
+        m      d        0         0
+        """,
+    )
 
 
-ENTERED = frame("""
+DEFINED = frame("""
     model    precision  fact_id  win_rate  robust
     tuned    year       a        0.7       0
     tuned    year       b        1.0       1
@@ -242,15 +269,13 @@ ENTERED = frame("""
 def test_duels_by_hand() -> None:
     """Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
     Where nothing is won or lost, that is told, too."""
-    table = ENTERED.assign(prompt_format="question").astype({"robust": float})
-    found = metrics.duels(table, "tuned", "base")
+    found = metrics.duels(DEFINED, "tuned", "base")
     assert set(found["first"]) == {"tuned"}
     assert set(found["second"]) == {"base"}
-    cells = found.assign(facts=found["share"] * found["n"])
+    found["facts"] = found["share"] * found["n"]
+    cells = found.pivot(index=["precision", "metric", "n"], columns="outcome", values="facts")
     assert_rows(
-        cells.pivot(index=["precision", "metric", "n"], columns="outcome", values="facts")
-        .reset_index()
-        .sort_values(["precision", "metric"]),
+        cells.reset_index(),
         """
         precision  metric    n  win  tie  lose
         day        robust    1  0    1    0

@@ -8,7 +8,6 @@ from frames import assert_rows, frame
 from factrobust.temporal import placebo
 from factrobust.temporal.dates import grid
 from factrobust.temporal.metrics import matches
-from factrobust.temporal.placebo import windows
 
 CELL = {
     "model": "m",
@@ -18,85 +17,92 @@ CELL = {
 }
 
 
-def six(*values: float, labels: str = "iiccii", **columns: object) -> pd.DataFrame:
-    """Scores of dates in order of time, incorrect, correct, incorrect; a transitional one beside."""
-    names = {"i": "incorrect", "c": "correct"}
-    table = pd.DataFrame({"logprob": [*values, 99.0]})
-    table["other_logprobs"] = [[]] * len(table)
-    table["label"] = [*(names[letter] for letter in labels), "transitional"]
-    return table.assign(date=[str(1990 + i) for i in range(len(table))], **CELL | columns)
-
-
-# Blocks of two among 1 5 | 4 6 | 3 2 that begin after one, two and three dates:
-# 5 4 against 1 6 3 2 win 3 + 3 of 8 matches, 4 6 against 1 5 3 2 win 3 + 4, 6 3 win 4 + 2.
-MIXED = (1, 5, 4, 6, 3, 2)
-# 2 5 against 1 6 3 4 win 1 + 3, 5 6 against 1 2 3 4 all eight, 6 3 against 1 2 5 4 win 4 + 2.
-KNOWN = (1, 2, 5, 6, 3, 4)
-
-
-def test_the_true_block_is_that_of_the_matches() -> None:
-    scores = pd.concat([six(*MIXED), six(*KNOWN, fact_id="g"), six(1, 1, 1, 1, 1, 1, fact_id="h")])
-    found = windows(scores)
-    matched = matches(scores)
-    true = found[found["true"]].set_index("fact_id")
-    year = matched[matched["precision"] == "year"].set_index("fact_id")
-    assert true["win_rate"].to_dict() == year["win_rate"].to_dict() == {"f": 7 / 8, "g": 1, "h": 0}
-    assert true["robust"].to_dict() == year["robust"].to_dict()
-
-
-FACTS = frame("""
-    fact_id  subject  relation  start       end
-    f        a        head      1960        1970
-    g        b        head      1971-05     1980-01-02
-    h        c        head      1981-06-01  2000
-    long     d        head      1940        2019
-    other    e        club      2001        2009
-""")
+def test_blocks_of_dates_by_hand() -> None:
+    """Of f's 1 5 4 6 3 2, 5 and 4 win 3 + 3 of 8 matches, 4 and 6 win 3 + 4, and 6 and 3 win 4 + 2; of
+    g's, 2 and 5 win 1 + 3, and 6 and 3 win 4 + 2. In h all are ties; i has no value at a date, and j
+    no incorrect date before."""
+    values = frame("""
+        date  label         f   g   h   i    j
+        1990  incorrect     1   1   1   1    NaN
+        1991  incorrect     5   2   1   2    NaN
+        1992  correct       4   5   1   5    5
+        1993  correct       6   6   1   6    6
+        1994  transitional  99  99  99  99   99
+        1995  incorrect     3   3   1   NaN  3
+        1996  incorrect     2   4   1   4    4
+    """)
+    scores = values.melt(["date", "label"], var_name="fact_id", value_name="logprob")
+    is_asked = (scores["fact_id"] != "j") | scores["logprob"].notna()
+    asked = scores[is_asked].assign(model="m", prompt_format="question", precision="year")
+    found = placebo.windows(asked.sample(frac=1, random_state=1)).sort_values(["fact_id", "before"])
+    assert_rows(
+        found,
+        """
+        fact_id  before  true   win_rate  robust
+        f        1       False  0.75      0
+        f        2       True   0.875     0
+        f        3       False  0.75      0
+        g        1       False  0.5       0
+        g        2       True   1         1
+        g        3       False  0.75      0
+        h        1       False  0         0
+        h        2       True   0         0
+        h        3       False  0         0
+        """,
+    )
 
 
 def test_the_grid_holds_what_began_and_ended_in_it() -> None:
-    dates = grid(FACTS, range(1950, 2021, 10))
-    assert dates["fact_id"].unique().tolist() == ["f", "g", "h", "other"]
-    own = dates[dates["fact_id"] == "g"]
-    assert own["date"].tolist() == [str(year) for year in range(1950, 2021, 10)]
-    assert own["label"].tolist() == ["incorrect"] * 3 + ["transitional"] + ["incorrect"] * 4
-    assert len(grid(FACTS)) == 4 * 24  # every third year from 1950 to 2019
+    facts = frame("""
+        fact_id  start       end
+        f        1960        1970
+        g        1971-05     1980-01-02
+        long     1940        2019
+        other    2001        2009
+    """)
+    dates = grid(facts, range(1950, 2021, 10))
+    assert dates["fact_id"].unique().tolist() == ["f", "g", "other"]
+    of_g = dates[dates["fact_id"] == "g"]
+    assert of_g["date"].tolist() == [str(year) for year in range(1950, 2021, 10)]
+    assert of_g["label"].tolist() == ["incorrect"] * 3 + ["transitional"] + ["incorrect"] * 4
+    assert len(grid(facts)) == 3 * 24  # every third year from 1950 to 2019
 
 
-LABELS = {
-    1990: "incorrect",
-    2000: "correct",
-    2001: "correct",
-    2003: "transitional",
-    2010: "incorrect",
-}
+# ---- the cube ------------------------------------------------------------------------------------
 
 
-def asked_of_all(values: dict[int, list[list[float]]], **columns: object) -> pd.DataFrame:
-    """Scores {year: [subject][name]}, the fact's own subject and name first."""
-    rows = []
-    for year, of_subjects in values.items():
-        for place, (first, *others) in enumerate(of_subjects):
-            rows.append((str(year), year, LABELS[year], place, first, others))
-    names = ["date", "year", "label", "asked_of", "logprob", "other_logprobs"]
-    return pd.DataFrame(rows, columns=names).assign(**CELL | columns)
+def cube(dates: pd.DataFrame, **columns: object) -> pd.DataFrame:
+    """Scores at dates, a row a date and subject; `values` are of the right name, then wrong ones."""
+    values = dates["values"].map(lambda cell: [float(value) for value in cell.split()])
+    scores = dates.assign(
+        date=dates["year"].astype(str),
+        logprob=values.str[0],
+        other_logprobs=values.str[1:],
+    )
+    return scores.assign(**CELL).assign(**columns)
 
 
-HAND = {
-    2000: [[-1.0, -5.0], [-2.0, -4.0]],
-    2001: [[-3.0, -4.0], [-2.0, -4.0]],
-    2003: [[99.0, 99.0], [99.0, 99.0]],
-    1990: [[-2.0, -4.0], [-3.0, -5.0]],
-    2010: [[-6.0, -6.0], [-1.0, -4.0]],
-}
+HAND = frame("""
+    year  label         asked_of  values
+    2000  correct       0         -1 -5
+    2000  correct       1         -2 -4
+    2001  correct       0         -3 -4
+    2001  correct       1         -2 -4
+    2003  transitional  0         99 99
+    2003  transitional  1         99 99
+    1990  incorrect     0         -2 -4
+    1990  incorrect     1         -3 -5
+    2010  incorrect     0         -6 -6
+    2010  incorrect     1         -1 -4
+""")
 
 
 def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
-    found = placebo.measured(asked_of_all(HAND).sample(frac=1, random_state=2))
+    scores = cube(HAND)
     # Own: -1 beats -2 and -6, -3 beats -6: three of four; means -2 and -4. Its wrong name: -5 beats
     # -6, -4 beats -6 and ties with -4: two of four. Wrong subject: -2 beats -3 twice; -4 beats -5 twice.
     assert_rows(
-        found,
+        placebo.measured(scores.sample(frac=1, random_state=2)),
         """
         asked_of  name  nats  win_rate  robust
         0         0     2.0   0.75      0
@@ -105,101 +111,105 @@ def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
         1         1     0.5   0.5       0
         """,
     )
-    own = asked_of_all(HAND).query("asked_of == 0")
-    assert matches(own)["win_rate"][0] == 3 / 4
-    robust = placebo.measured(asked_of_all({**HAND, 2001: [[-1.5, -4.0], [-2.0, -4.0]]}))
-    assert robust["robust"].tolist() == [1, 0, 0, 0]
+    assert matches(scores[scores["asked_of"] == 0])["win_rate"][0] == 0.75
+    robust = HAND.replace("-3 -4", "-1.5 -4")
+    assert placebo.measured(cube(robust))["robust"].tolist() == [1, 0, 0, 0]
 
 
 def test_a_split_sets_the_same_correct_dates_against_some_incorrect_ones() -> None:
-    scores = asked_of_all(HAND)
+    scores = cube(HAND)
     scores["side"] = np.where(scores["year"] < 2000, "before", "after")
-    found = placebo.measured(scores, "side").set_index(["side", "asked_of", "name"])
-    assert found.loc[("before", 0, 0), [*placebo.CUBE_MEASURES]].tolist() == [-2 + 2, 1 / 2, 0]
-    assert found.loc[("after", 0, 0), [*placebo.CUBE_MEASURES]].tolist() == [-2 + 6, 1, 1]
-    both = found.groupby(["asked_of", "name"])["nats"].mean()
-    assert both.tolist() == placebo.measured(scores)["nats"].tolist()
+    found = placebo.measured(scores, "side")
+    assert_rows(
+        found[(found["asked_of"] == 0) & (found["name"] == 0)],
+        """
+        side    nats  win_rate  robust
+        before  0     0.5       0
+        after   4     1         1
+        """,
+    )
 
 
 def test_what_has_no_cube() -> None:
-    alone = asked_of_all(
-        {year: rows[:1] for year, rows in HAND.items()}, fact_id="no other subject"
-    )
-    bare = asked_of_all(
-        {y: [row[:1] for row in rows] for y, rows in HAND.items()}, fact_id="no other name"
-    )
-    never = asked_of_all(HAND, fact_id="never", label="incorrect")
-    always = asked_of_all(HAND, fact_id="always", label="correct")
-    assert placebo.measured(pd.concat([alone, bare, never, always])).empty
+    parts = [
+        cube(HAND[HAND["asked_of"] == 0], fact_id="no other subject"),
+        cube(HAND.assign(values="-1"), fact_id="no other name"),
+        cube(HAND, fact_id="never", label="incorrect"),
+        cube(HAND, fact_id="always", label="correct"),
+    ]
+    assert placebo.measured(pd.concat(parts)).empty
 
 
 def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
-    # Two wrong names and two wrong subjects; correct minus incorrect is the number itself.
-    values = [[1.0, 2.0, 4.0], [8.0, 16.0, 32.0], [64.0, 128.0, 256.0]]
-    zeros = [[0.0] * 3] * 3
-    found = placebo.corners(placebo.measured(asked_of_all({2000: values, 1990: zeros})))
-    nats = found[found["measure"] == "nats"].set_index("corner")["value"]
-    expected = {
-        "own": 1,
-        "other names": 3,
-        "other subjects": 36,
-        "both other": 432 / 4,
-    }
-    assert nats.to_dict() == expected
-    parts = placebo.effects(found).query("measure == 'nats'").set_index("effect")["value"]
-    assert parts.to_dict() == {
-        "the date": 108,
-        "the name's era": 36 - 108,
-        "the subject's era": 3 - 108,
-        "the fact": 1 - 3 - 36 + 108,
-    }
-    assert parts.sum() == expected["own"]
-    leads = placebo.leads(found).query("measure == 'nats'").set_index("null")["value"]
-    assert leads.to_dict() == {"other names": -2, "other subjects": -35, "both other": -107}
+    """Two wrong names and two wrong subjects; correct minus incorrect is the number itself."""
+    dates = frame("""
+        year  label      asked_of  values
+        1990  incorrect  0         0 0 0
+        1990  incorrect  1         0 0 0
+        1990  incorrect  2         0 0 0
+        2000  correct    0         1 2 4
+        2000  correct    1         8 16 32
+        2000  correct    2         64 128 256
+    """)
+    corners = placebo.corners(placebo.measured(cube(dates)))
+    assert_rows(
+        corners[corners["measure"] == "nats"],
+        """
+        corner          value
+        own             1
+        other names     3
+        other subjects  36
+        both other      108
+        """,
+    )
+    assert_rows(
+        placebo.effects(corners).query("measure == 'nats'"),
+        """
+        effect             value
+        the date           108
+        the name's era     -72
+        the subject's era  -105
+        the fact           70
+        """,
+    )  # 36 - 108, 3 - 108 and 1 - 3 - 36 + 108; together they are 1
+    assert_rows(
+        placebo.leads(corners).query("measure == 'nats'"),
+        """
+        null            value
+        other names     -2
+        other subjects  -35
+        both other      -107
+        """,
+    )
 
 
 PLANTED = {
-    "the date": 0.5,
-    "the name's era": 0.3,
-    "the subject's era": -0.2,
-    "the fact": 0.7,
+    "the date": np.s_[:, :],
+    "the name's era": np.s_[:, 0],
+    "the subject's era": np.s_[0, :],
+    "the fact": np.s_[0, 0],
 }
 
 
 @pytest.mark.parametrize("effect", PLANTED)
 def test_what_is_planted_is_seen_where_it_is_and_nowhere_else(effect: str) -> None:
-    size = PLANTED[effect]
     rng = np.random.default_rng(4)
-    bases = rng.normal(size=(3, 3))  # names are likelier here or there, whatever the year
+    base = rng.normal(size=(3, 3))  # names are likelier here or there, whatever the year
+    raised = base.copy()
+    raised[PLANTED[effect]] += 0.5
     parts = []
-    for fact in "abc":
-        values = {}
-        for year, label in LABELS.items():
-            rises = np.zeros((3, 3))
-            where = {
-                "the date": np.s_[:, :],
-                "the name's era": np.s_[:, 0],
-                "the subject's era": np.s_[0, :],
-                "the fact": np.s_[0, 0],
-            }
-            rises[where[effect]] = size * (label == "correct")
-            values[year] = (bases + rises).tolist()
-        parts.append(asked_of_all(values, fact_id=fact))
-    found = placebo.effects(placebo.corners(placebo.measured(pd.concat(parts))))
-    nats = found[found["measure"] == "nats"].groupby("effect")["value"].mean()
-    assert nats.to_dict() == pytest.approx(dict.fromkeys(PLANTED, 0.0) | {effect: size})
+    for year, label, values in ((1990, "incorrect", base), (2000, "correct", raised)):
+        texts = [" ".join(map(str, row)) for row in values]
+        dates = pd.DataFrame({"asked_of": range(3), "values": texts})
+        parts.append(cube(dates.assign(year=year, label=label)))
+    found = placebo.bars(pd.concat(parts)).set_index("effect")["value"]
+    assert found.to_dict() == pytest.approx(dict.fromkeys(PLANTED, 0.0) | {effect: 0.5})
 
 
 def test_often_minus_never_by_hand() -> None:
     """Of the first resample (4 + 1) / 2 - 2, of the second (3 x 1 + 4) / 4 - 2 weighs facts as drawn."""
     values = np.array([4.0, 1.0, 2.0])
     often = np.array([True, True, False])
-    weights = np.array(
-        [
-            [1.0, 1.0, 1.0],
-            [1.0, 3.0, 2.0],
-            [1.0, 1.0, 0.0],
-        ]
-    )
+    weights = np.array([[1.0, 1.0, 1.0], [1.0, 3.0, 2.0], [1.0, 1.0, 0.0]])
     apart = placebo.often_minus_never(weights, values, often)
     np.testing.assert_allclose(apart, [0.5, -0.25, np.nan])
