@@ -1,5 +1,6 @@
 """The blocks of figures: which rows of a table they draw, where, and what they call them."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from frames import frame
@@ -172,3 +173,19 @@ def test_a_model_has_its_n_in_the_legend():
     assert [entry.get_label() for entry in entries] == ["a (n = 3)", "b (n = 4–5)"]
     assert entries[0].get_color() == LOOKS["a"].colour
     assert entries[0].get_linestyle() == "None"
+
+
+def test_names_of_points_stand_in_their_order_apart_and_inside():
+    """Three at nearly one place of a panel over two decades, the last at its right edge."""
+    fig, axis = style.grid(1, 1, 3, 3)
+    axis = axis.flat[0]
+    axis.set(xscale="log", xlim=(1, 100), ylim=(0, 1))
+    x = pd.Series([98.0, 2.0, 97.0, 99.0])
+    blocks.name_points(axis, x, pd.Series([0.1] * 4), pd.Series(["c", "a", "b", "d"]))
+    assert texts(axis.texts) == ["a", "b", "c", "d"]
+    places = [np.log10(name.xyann[0]) for name in axis.texts]
+    gap = 2 * blocks.NAME_GAP  # of two decades
+    # The last half a gap from the edge, the others a gap before; the first where its point is.
+    last = 2 - gap / 2
+    assert_allclose(places, [np.log10(2), last - 2 * gap, last - gap, last])
+    assert [name.xy[0] for name in axis.texts] == pytest.approx([2, 97, 98, 99])

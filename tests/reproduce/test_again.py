@@ -75,6 +75,17 @@ def test_what_the_model_says_again_is_the_same(folder, toy):
     assert "Had 5 recorded answers been wrong" in limit
 
 
+def test_one_answer_is_drawn_as_often_as_the_share_says(folder):
+    """One of 50 greedy answers, and a share of 0.2: it is drawn, and found if it is wrong, one time
+    in five."""
+    [planted] = [each for each in draw(folder, 1.0, 0, [ONE]) if each.call.prompt == "7?"]
+    samples = [draw(folder, 0.2, seed, [ONE]) for seed in range(50)]
+    assert {len(sample) for sample in samples} == {10}
+    found = sum(planted in sample for sample in samples)
+    # Binomial of 50 and 0.2: 10, with a standard deviation of 2.8.
+    assert abs(found - 10) < 3 * 2.8
+
+
 def test_a_planted_wrong_answer_is_found(folder, toy):
     """How it is told and saved is tested of the command."""
     first, *others = draw(folder, 1.0, 0, [ONE])

@@ -164,6 +164,19 @@ def test_the_card_of_a_rule(card_of, rule, numbers, counts):
     assert lines(counts) == verdicts(made)
 
 
+def test_every_verdict_is_given_and_has_an_advice():
+    given = set()
+    for _, _, counts in CASES:
+        for line in lines(counts):
+            given |= {*line.partition(" ")[2].split("; ")}
+    assert {*cards.VERDICTS.index} == given | {"unknown", "lost at these decoder settings"}
+    assert cards.VERDICTS["advice"].str.len().min() > 0
+
+
+def test_every_measure_is_of_a_number_that_cards_hold(card_of):
+    assert {*cards.MEASURES["number"]} <= {*card_of(some_read).numbers} | {"years", "bits4", "reading"}
+
+
 def test_numbers_by_hand(card_of, capsys):
     """Its questions have no beginnings of answers, as its own format has."""
     made = card_of(knows("Kenya", "Peru", "Italy"), prompt_format="prefix")

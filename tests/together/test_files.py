@@ -2,7 +2,10 @@
 
 import pandas as pd
 import pytest
+from ruled import CAPITALS, Rule, knows
 
+from factrobust import schemas
+from factrobust.models import divergence
 from factrobust.models.damage import Damage
 from factrobust.together import files
 
@@ -18,6 +21,42 @@ from factrobust.together import files
 )
 def test_forms_are_called_as_people_call_the_files(form, called):
     assert files.called(form) == called
+
+
+def test_each_form_is_asked_what_its_model_knows(monkeypatch):
+    """The model knows Kenya and Peru. Asked again it loses nothing, rounded it loses Peru, and the
+    adapter that was trained on it Kenya; an adapter of another model is not asked."""
+    rules = {"round": knows("Kenya"), "taught": knows("Peru")}
+
+    def numbers(form, base, text, records):
+        return pd.DataFrame({"kl": [0.5], "logprob": [-1.0], "same": [False]})
+
+    monkeypatch.setattr(files, "damaged", lambda name, form: Rule(rules[form.way], name))
+    monkeypatch.setattr(files, "load_model", lambda name, records: Rule(rules[name], name))
+    monkeypatch.setattr(divergence, "compared", numbers)
+    countries = ["Kenya", "Peru"]
+    known = pd.DataFrame(
+        {
+            "model": "base",
+            "fact_id": countries,
+            "question": [f"What is the capital of {country}?" for country in countries],
+            "object": [CAPITALS[country] for country in countries],
+        }
+    )
+    for name in {*schemas.AskedFacts.columns} - {*known}:
+        known[name] = ""
+    known["aliases"] = [[], []]
+    lost, about = files.asked(
+        [Rule(knows("Kenya", "Peru"), "base")],
+        known,
+        [Damage("round", 4)],
+        records=None,
+        adapters={"taught": "base", "other": "another"},
+    )
+    found = {form: {*part.loc[part["lost"] == 1, "fact_id"]} for form, part in lost.groupby("form")}
+    assert found == {"asked again": set(), "Q4_0": {"Peru"}, "adapter": {"Kenya"}}
+    assert {*lost["model"]} == {*about["model"]} == {"base"}
+    assert about[["form", "mean_kl"]].to_numpy().tolist() == [["Q4_0", 0.5], ["adapter", 0.5]]
 
 
 def lost_by(**forms):

@@ -204,10 +204,17 @@ LATE = {  # what a chat model thinks first, and the tokens that lead to the answ
 }
 
 
-@pytest.mark.parametrize(("first", "rows"), [("<think>", LATE), ("Nairobi", {})])
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [
+        ("<think>", LATE),
+        ("\n", {"\n": {"Nairobi": 1.0}}),
+        ("The answer is:", {"The answer is:": {"\n": 1.0}, "\n": {"Nairobi": 1.0}}),
+        ("Nairobi", {}),
+    ],
+)
 def test_a_card_knows_an_answer_that_begins_late(toy_model, tmp_path, first, rows):
-    """Where else it begins, is tested of `endings`. It ends at a special token which no file calls
-    its end."""
+    """It ends at a special token which no file calls its end."""
     ends = {"Nairobi": {"<eot>": 1.0}, "<eot>": {"model": 1.0}}
     chain = {"<model>": {first: 1.0}} | rows | ends
     model = toy_model(chain, prompt_format="chat", chat=("<user>", "<model>"))
