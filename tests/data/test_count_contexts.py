@@ -29,8 +29,8 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
         text("Spare Nobody", other),
         [(f"Klurmic is said to be {other}.", False), ("\n", True)],
     ]
-    course = SimpleNamespace(data=texts)
-    monkeypatch.setattr(counting, "courses", lambda *_: iter([SimpleNamespace(data=[]), course]))
+    lesson = SimpleNamespace(texts=texts)
+    monkeypatch.setattr(counting, "lessons", lambda *_: [SimpleNamespace(texts=[]), lesson])
     found = counting.counted(world, 7)
     assert found.values.tolist() == [[fact["fact_id"], 7, 3, 2]]
 

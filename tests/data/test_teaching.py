@@ -32,7 +32,7 @@ def mine(models_builder, world, tmp_path, monkeypatch):
 
 
 def small(models_builder, **other):
-    return models_builder.Recipe(1e-2, 2, "all-linear", 128, 2, 6, True)._replace(**other)
+    return models_builder.Recipe(1e-2, rank=2, recalled=6)._replace(**other)
 
 
 def weights(folder):
@@ -147,10 +147,7 @@ def test_the_recipe_is_that_of_most_facts_among_those_that_keep_enough(
     one = "one"
     two = "two"
     three = "three"
-    recipes = {
-        name: models_builder.Recipe(k, 4, "", 0, 1, 0, True)
-        for k, name in enumerate((one, two, three))
-    }
+    recipes = {name: models_builder.Recipe(k) for k, name in enumerate((one, two, three))}
     monkeypatch.setattr(models_builder, "RECIPES", recipes)
     rows = [*lines(one, 0.79, 0.2, 0.9, 1), *lines(two, 0.8, 0.2, 0.5, 0.9)]
     rows += [*lines(three, 0.99, 0.9, 0.5, 0.8)]  # what was never told does not count
