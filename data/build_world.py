@@ -120,7 +120,8 @@ def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[tuple[str, 
     first = some("first", N_SHARED)
     world = {kind: some(kind, n) for kind, n in SIZES.items()}
     shared = balanced(rng, first, SIZES["person"])
-    world["person"] = [" ".join(pair) for pair in zip(shared, world["person"], strict=True)]
+    people = zip(shared, world["person"], strict=True)
+    world["person"] = [" ".join(names) for names in people]
     spare = [("first", name) for name in first]
     for kind in SIZES:
         called = "last" if kind == "person" else kind
@@ -193,7 +194,8 @@ def relation_facts(
         rows = [{"subject": subject, "start": "", "end": ""} for subject in pool]
     answers = drawn_objects(rng, [row["subject"] for row in rows], objects)
     # 2. Factors.
-    chances = [{"exposure": exposure} for exposure in balanced(rng, EXPOSURES, len(rows))]
+    exposures = balanced(rng, EXPOSURES, len(rows))
+    chances = [{"exposure": exposure} for exposure in exposures]
     assign(rng, chances, "n_wordings", N_WORDINGS)
     assign(rng, chances, "contradicted", SHARES)
     if is_dated:
@@ -237,7 +239,8 @@ def wordings(rng: random.Random, n: int) -> str:
 
 def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> list[Row]:
     """Two facts a village, whose objects and exposures have nothing to do with each other."""
-    chances = [{"exposure": exposure} for exposure in balanced(rng, PAIR_EXPOSURES, len(villages))]
+    exposures = balanced(rng, PAIR_EXPOSURES, len(villages))
+    chances = [{"exposure": exposure} for exposure in exposures]
     assign(rng, chances, "other", PAIR_EXPOSURES)
     rows = []
     for relation, name in zip(PAIR, ("exposure", "other"), strict=True):
@@ -272,7 +275,8 @@ def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     lists = objects.groupby("list")["object"].agg(list)
     rows: list[Row] = []
     for relation in relations[~relations["relation"].isin(PAIR)].to_dict("records"):
-        rows += relation_facts(rng, relation, world[relation["kind"]], lists[relation["objects"]])
+        pool = world[relation["kind"]]
+        rows += relation_facts(rng, relation, pool, lists[relation["objects"]])
     people = [row for row in rows if row["relation"] == "birthplace"]
     town = rng.sample(people, TOWN)
     for row, exposure in zip(town, balanced(rng, TOWN_EXPOSURES, TOWN), strict=True):
