@@ -141,12 +141,13 @@ def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], pat
         )
 
 
-def _dates(table: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], tuple[str, str, str]]:
+def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, tuple[str, str, str]]:
     """The name, start and end of each row, by its `plain` key."""
     found = {}
     for row in table.to_dict("records"):
         cells = [row[column] for column in key]
-        found[tuple(map(plain, cells))] = ",".join(cells), row["start"], row["end"]
+        who = ",".join(map(plain, cells))
+        found[who] = ",".join(cells), row["start"], row["end"]
     return found
 
 
@@ -169,8 +170,10 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     ids = known.set_index("name")["id"]
     found = []
     for row in facts.itertuples():
-        places = [f"Wikidata {ids[name]}" for name in (row.subject, row.object) if name in ids]
-        found.append("hand-typed; to check: " + ", ".join([*places, row.source]))
+        sides = row.subject, row.object
+        places = [f"Wikidata {ids[name]}" for name in sides if name in ids]
+        places.append(row.source)
+        found.append(f"hand-typed; to check: {', '.join(places)}")
     return found
 
 
@@ -178,8 +181,9 @@ def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
     """Page views by name, after a check that each name's person fits the facts."""
     persons = read_table(path, required=PANTHEON, optional=())
     check_unique(persons, ["name"], path)
-    named = pd.concat([facts.assign(name=facts[side]) for side in ("subject", "object")])
-    first = named["start"].str[:4].astype(int).groupby(named["name"]).min()
+    names = pd.concat([facts["subject"], facts["object"]])
+    began = facts["start"].str[:4].astype(int)
+    first = pd.concat([began, began]).groupby(names.to_numpy()).min()
     refuse(persons, ~persons["name"].isin(first.index), path, NOT_NAMED)
     ages = persons["name"].map(first) - persons["birth_year"].astype(int)
     refuse(persons.assign(age=ages), ~ages.isin(AGES), path, NAMESAKE)
@@ -223,8 +227,9 @@ def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.Data
 
 def counts_for_readme(path: Path) -> str:
     facts = load_temporal_facts(path)
-    years = facts["end"].str[:4].astype(int) - facts["start"].str[:4].astype(int)
-    groups = facts.assign(years=years).groupby("relation", sort=False)
+    first = facts["start"].str[:4].astype(int)
+    last = facts["end"].str[:4].astype(int)
+    groups = facts.assign(years=last - first).groupby("relation", sort=False)
     table = pd.DataFrame(
         {
             "facts": groups.size(),
