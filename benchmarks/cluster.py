@@ -9,18 +9,24 @@ data/benchmarks/cluster.json."""
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from measuring.halves import collect, in_parts
-from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+from measuring.report import (
+    about,
+    in_turns,
+    options,
+    print_ratios,
+    ratio,
+    two_digits,
+    write_json,
+)
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
@@ -29,7 +35,6 @@ from factrobust.models.cluster import ClusterModel, cluster, slices
 from factrobust.models.interface import Job, Model
 from factrobust.models.prompts import FORMATS
 from factrobust.models.records import Records
-from factrobust.paths import DATA
 
 WORKERS = 2
 TARGET = 1.15  # times the seconds of the plain processes
@@ -50,10 +55,16 @@ def jobs(model: Model, n: int) -> dict[str, Job]:
 
 
 def measure(
-    model: Model, executors: Sequence[Executor], threads: int, work: dict[str, Job], rounds: int
+    model: Model,
+    executors: Sequence[Executor],
+    threads: int,
+    work: dict[str, Job],
+    rounds: int,
 ) -> dict[str, Any]:
     """Ratios of seconds, slices of each job, and how far the results of the two ways differ."""
-    compared, gaps, texts = [], [], True
+    compared = []
+    gaps = []
+    equal = True
     for name, job in work.items():
         dask, plain = f"Dask workers, {name}", f"plain processes, {name}"
         ways = {
@@ -62,48 +73,42 @@ def measure(
         }
         seconds = in_turns(ways, rounds)
         compared.append(ratio(dask, plain, seconds[dask] / seconds[plain], "at most", TARGET))
-        results = [ways[dask](), ways[plain]()]
-        texts = texts and [g.text for g in results[0]] == [g.text for g in results[1]]
-        results = [[g.curve or g.logprobs for g in made] for made in results]
         # Logits are divided by a temperature, and their rounding errors with them.
         scale = np.minimum(job.settings.get("temperatures", 1.0), 1.0)
-        pairs = zip(*results, strict=True)
-        gaps += [float(np.max(np.abs(np.subtract(a, b)) * scale)) for a, b in pairs if len(a)]
+        for one, other in zip(ways[dask](), ways[plain](), strict=True):
+            equal = equal and one.text == other.text
+            numbers = one.curve or one.logprobs
+            if numbers:
+                gap = np.abs(np.subtract(numbers, other.curve or other.logprobs))
+                gaps.append(float(np.max(gap * scale)))
     return {
         "comparisons": compared,
         "slices": {name: len(slices(job)) for name, job in work.items()},
-        "equal_texts": texts,
+        "equal_texts": equal,
         "largest_difference": two_digits(max(gaps)),
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="gemma-3-270m")
-    parser.add_argument("--questions", type=int, default=192)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
-    )
-    options = parser.parse_args()
+    given = options(__doc__, model="gemma-3-270m", questions=192, rounds=3)
 
     spawn = multiprocessing.get_context("spawn")
     executors = [ProcessPoolExecutor(1, mp_context=spawn) for _ in range(WORKERS)]
     threads = max((os.cpu_count() or 1) // WORKERS, 1)
     with cluster("local", WORKERS) as address:
-        known = load_model(options.model, records=Records(None))  # loads nothing
+        known = load_model(given.model, records=Records(None))  # loads nothing
         model = ClusterModel(
             address,
             name=known.name,
-            load_name=options.model,
+            load_name=given.model,
             dtype="float32",
             fingerprint=known.fingerprint,
             prompt_format=known.prompt_format,
             chat=known.chat,
         )
-        work = jobs(model, options.questions)
-        print(f"[bench] {model.name}: {options.questions} questions, {WORKERS} workers", flush=True)
-        found = measure(model, executors, threads, work, options.rounds)
+        work = jobs(model, given.questions)
+        print(f"[bench] {model.name}: {given.questions} questions, {WORKERS} workers", flush=True)
+        found = measure(model, executors, threads, work, given.rounds)
     for executor in executors:
         executor.shutdown()
     print_ratios(found["comparisons"])
@@ -112,11 +117,8 @@ def main() -> None:
     print(
         f"Check: texts are {same}, numbers differ by at most {found['largest_difference']:g} nats"
     )
-    about = {"name": model.name, "fingerprint": model.fingerprint}
-    write_json(
-        options.out / "cluster.json",
-        {"model": about, "questions": options.questions, "workers": WORKERS, **found},
-    )
+    told = {"model": about(model), "questions": given.questions, "workers": WORKERS}
+    write_json(given.out / "cluster.json", told | found)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,22 @@ data/benchmarks/4-context.json."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from itertools import takewhile
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from measuring.plain import greedy_ids, plain_network
-from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+from measuring.report import (
+    about,
+    in_turns,
+    options,
+    print_ratios,
+    speed_up,
+    two_digits,
+    write_json,
+)
 
 from factrobust import load_model
 from factrobust.context import probe
@@ -29,7 +36,6 @@ from factrobust.endings import ending
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
 from factrobust.models.interface import Generation
-from factrobust.paths import DATA
 
 STRAIGHTFORWARD, OURS = "two generate calls and five passes a question", "ask"
 TARGET = 3  # times the throughput of the straightforward way
@@ -44,8 +50,7 @@ def forced(model: CausalLM, prompt: str) -> Answer:
     """The greedy answer out of exactly 20 generated tokens, the end token one like any other."""
     nothing = model.body.config.vocab_size  # no token: nothing ends the answer
     ids, made = greedy_ids(model, prompt, probe.MAX_NEW_TOKENS, eos_token_id=nothing)
-    end = next((i for i, token in enumerate(made) if token in model.end_ids), len(made))
-    kept = made[:end]
+    kept = [*takewhile(lambda token: token not in model.end_ids, made)]
     text = tokens.continuation(model.tokenizer, ids[-1], kept)
     alone = [[(model.tokenizer.decode([token]), 0.0)] for token in kept]
     text, n = ending(Generation(prompt, text, kept, [0.0] * len(kept), alone))
@@ -57,12 +62,12 @@ def full_pass(model: CausalLM, prompt: str, answer: list[int]) -> float:
     if not answer:
         return float("nan")
     ids = tokens.encode(model.tokenizer, prompt, bos=model.bos) + answer
+    given = torch.tensor([ids], device=model.body.device)
     with torch.inference_mode():
-        given = torch.tensor([ids], device=model.body.device)
         logits = plain_network(model)(input_ids=given).logits
         logprobs = logits[0, :-1].float().log_softmax(dim=-1)
-    wanted = torch.tensor(ids[1:], device=logprobs.device)[:, None]
-    return perplexity(logprobs.gather(1, wanted)[-len(answer) :, 0].tolist())
+    of_tokens = logprobs.gather(1, given[0, 1:, None])[:, 0]
+    return perplexity(of_tokens[-len(answer) :].tolist())
 
 
 def one_by_one(model: CausalLM, questions: pd.DataFrame) -> pd.DataFrame:
@@ -72,12 +77,22 @@ def one_by_one(model: CausalLM, questions: pd.DataFrame) -> pd.DataFrame:
     drawn = counterfactuals(questions.assign(text=[text for text, _ in answers]))
     rows = []
     for i in np.flatnonzero(drawn >= 0):
-        stated = f"{questions['prefix'].iloc[i]} {answers[drawn[i]][0]}"
-        with_context = probe.context_prompts(model, questions.iloc[[i]], [stated])[0]
-        p, q, made = answers[i], answers[drawn[i]], forced(model, with_context)
-        scored = [(prompts[i], p), (prompts[i], q), *((with_context, a) for a in (p, q, made))]
-        numbers = [full_pass(model, prompt, ids) for prompt, (_, ids) in scored]
-        rows.append((p[0], q[0], made[0], *numbers))
+        text, ids = answers[i]
+        false, false_ids = answers[drawn[i]]
+        stated = f"{questions['prefix'].iloc[i]} {false}"
+        [behind] = probe.context_prompts(model, questions.iloc[[i]], [stated])
+        made, made_ids = forced(model, behind)
+        row = (
+            text,
+            false,
+            made,
+            full_pass(model, prompts[i], ids),
+            full_pass(model, prompts[i], false_ids),
+            full_pass(model, behind, ids),
+            full_pass(model, behind, false_ids),
+            full_pass(model, behind, made_ids),
+        )
+        rows.append(row)
     return pd.DataFrame(rows, columns=[*TEXTS, *NUMBERS])
 
 
@@ -97,11 +112,7 @@ def measure(model: CausalLM, questions: pd.DataFrame, rounds: int) -> dict[str, 
     gap = (ours[NUMBERS] / usual[NUMBERS] - 1).abs().to_numpy() if equal else np.array([np.inf])
     difference = float(np.nanmax(gap))
     return {
-        "comparisons": [
-            ratio(
-                STRAIGHTFORWARD, OURS, seconds[STRAIGHTFORWARD] / seconds[OURS], "at least", TARGET
-            )
-        ],
+        "comparisons": [speed_up(seconds, STRAIGHTFORWARD, OURS, TARGET)],
         "with_counterfactual": len(ours),
         "equal_answers": equal,
         "largest_relative_difference": two_digits(difference),
@@ -110,33 +121,23 @@ def measure(model: CausalLM, questions: pd.DataFrame, rounds: int) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="gemma-3-270m")
-    parser.add_argument("--bases", type=int, default=3, help="base questions")
-    parser.add_argument("--objects", type=int, default=3, help="of each base question")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
-    )
-    options = parser.parse_args()
+    # bases: base questions, of each of which there are so many objects
+    given = options(__doc__, model="gemma-3-270m", bases=3, objects=3, rounds=2)
 
-    model = cast(CausalLM, load_model(options.model))
-    every = load_context_questions(limit=options.objects)
-    bases = every.drop_duplicates("category")["base_id"][: options.bases]
+    model = cast(CausalLM, load_model(given.model))
+    every = load_context_questions(limit=given.objects)
+    bases = every.drop_duplicates("category")["base_id"][: given.bases]
     questions = every[every["base_id"].isin(bases)].reset_index(drop=True)
     print(f"[bench] {model.name}: {len(questions)} questions without and with context", flush=True)
-    found = measure(model, questions, options.rounds)
+    found = measure(model, questions, given.rounds)
     print_ratios(found["comparisons"])
     same = "equal" if found["equal_answers"] else "NOT EQUAL"
     print(
         f"\nCheck: answers are {same}; perplexities differ by at most "
         f"{found['largest_relative_difference']:g} of their value"
     )
-    about = {"name": model.name, "fingerprint": model.fingerprint}
-    write_json(
-        options.out / "4-context.json",
-        {"model": about, "questions": questions["question_id"].tolist(), **found},
-    )
+    told = {"model": about(model), "questions": questions["question_id"].tolist()}
+    write_json(given.out / "4-context.json", told | found)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ Writes data/benchmarks/2-time.json."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,12 +18,19 @@ import pandas as pd
 from measuring.decoding import full_logits_score
 from measuring.meter import Meter
 from measuring.plain import plain_network
-from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+from measuring.report import (
+    about,
+    in_turns,
+    options,
+    print_ratios,
+    speed_up,
+    two_digits,
+    write_json,
+)
 
 from factrobust import load_model
 from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
-from factrobust.paths import DATA
 from factrobust.temporal import probe
 from factrobust.temporal.dates import sample_dates, thinned
 from factrobust.temporal.facts import load_temporal_facts, sample
@@ -46,7 +51,9 @@ def one_by_one(model: CausalLM, statements: pd.DataFrame, form: str) -> list[flo
 
 def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str, Any]:
     """Ratios, head positions at once, and the largest difference between the two ways."""
-    compared, most, difference = [], {}, 0.0
+    compared = []
+    most = {}
+    gaps = []
     meter = Meter(model.body.network, plain_network(model))
     for form, every in SHARES.items():
         asked = statements.iloc[::every]
@@ -56,53 +63,41 @@ def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str,
             ours: partial(probe.scored, model, asked, prompt_format=form),
         }
         seconds = in_turns(works, rounds)
-        compared.append(ratio(usual, ours, seconds[usual] / seconds[ours], "at least", TARGET))
+        compared.append(speed_up(seconds, usual, ours, TARGET))
         for name, work in works.items():
             meter.most_at_once = 0
             work()
             most[name] = meter.most_at_once
         scores = probe.scored(model, asked, prompt_format=form)["logprob"].to_numpy()
-        gap = np.abs(scores - np.array(one_by_one(model, asked, form))).max()
-        difference = max(difference, float(gap))
+        gaps.append(np.abs(scores - one_by_one(model, asked, form)).max())
     return {
         "comparisons": compared,
         "head_positions_at_once": most,
-        "largest_difference": two_digits(difference),
+        "largest_difference": two_digits(max(gaps)),
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="gemma-3-270m")
-    parser.add_argument("--facts", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
-    )
-    options = parser.parse_args()
+    given = options(__doc__, model="gemma-3-270m", facts=2, rounds=2)
 
-    model = cast(CausalLM, load_model(options.model))
-    facts = sample(load_temporal_facts(), options.facts, seed=0)
+    model = cast(CausalLM, load_model(given.model))
+    facts = sample(load_temporal_facts(), given.facts, seed=0)
     statements = probe.statements(facts, thinned(sample_dates(facts), n_correct=2, n_incorrect=4))
     print(
         f"[bench] {model.name}: {len(statements)} dated questions of {len(facts)} facts", flush=True
     )
-    found = measure(model, statements, options.rounds)
+    found = measure(model, statements, given.rounds)
     print_ratios(found["comparisons"])
     print("\nPositions at which the head was applied at once (memory: x vocabulary x 4 bytes)")
     for name, count in found["head_positions_at_once"].items():
         print(f"  {name:<58} {count}")
     print(f"\nCheck: the two ways differ by at most {found['largest_difference']:g} nats")
-    about = {"name": model.name, "fingerprint": model.fingerprint}
-    write_json(
-        options.out / "2-time.json",
-        {
-            "model": about,
-            "facts": facts["fact_id"].tolist(),
-            "statements": len(statements),
-            **found,
-        },
-    )
+    told = {
+        "model": about(model),
+        "facts": facts["fact_id"].tolist(),
+        "statements": len(statements),
+    }
+    write_json(given.out / "2-time.json", told | found)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ data/benchmarks/1-decoding.csv (read by notebook 1.2) and 1-decoding.json beside
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -40,7 +38,7 @@ from measuring.decoding import (
 )
 from measuring.meter import Cost, Meter
 from measuring.plain import plain_network
-from measuring.report import print_ratios, ratio, two_digits, write_json
+from measuring.report import about, options, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
 from factrobust.datasets.facts import load_facts, questions
@@ -48,7 +46,6 @@ from factrobust.decoding import metrics as part1
 from factrobust.decoding import probe
 from factrobust.models.causal import CausalLM
 from factrobust.models.records import progress_bar
-from factrobust.paths import DATA
 from factrobust.provenance import write_atomically
 
 # Rows of the CSV: what each method does to one question.
@@ -79,10 +76,6 @@ COMPARISONS: tuple[tuple[str, str, str, float | None], ...] = (
     (BISECTION, EXACT, "", None),
 )
 
-# Rough relative costs, for the forecast only.
-EFFORT = {SEPARATE: 8, TOGETHER: 16, SHARED: 8, UNSTOPPED: 10, BISECTION: 4, EXACT_BATCH: 6,
-          GREEDY_BATCH: 4, SCORE: 2, FULL_LOGITS: 8, FULL_LOGITS_SHORT: 4}  # fmt: skip
-
 
 def known_facts(model: CausalLM, count: int) -> pd.DataFrame:
     """`count` facts that the model knows (fewer if it knows fewer), as questions."""
@@ -96,16 +89,16 @@ def known_facts(model: CausalLM, count: int) -> pd.DataFrame:
 class Measured:
     """Costs a question of each method, turn by turn, and two checks.
 
-    `separate_in_full` is what the samples of the first question cost when all of them are made,
+    `separate_in_full` is the seconds of the samples of the first question when all are made,
     `score_difference` the largest difference between the two ways of scoring, in log-probability.
     """
 
     costs: dict[str, list[Cost]] = field(default_factory=dict)
-    separate_in_full: Cost = field(default_factory=lambda: Cost(0, 0, 0))
+    separate_in_full: float = 0.0
     score_difference: float = 0.0
 
     def seconds(self, method: str) -> np.ndarray:
-        return np.array([cost.seconds for cost in self.costs[method]])
+        return np.array(self.costs[method])[:, 0]
 
     def ratios(self, first: str, second: str) -> np.ndarray:
         """Seconds of the first over seconds of the second: within a turn where they share turns."""
@@ -121,29 +114,25 @@ def measure(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> Measure
     singles = facts.iloc[_spread(len(facts), settings.questions)]
     result = Measured()
     many = batch_methods(model, facts, settings)
-    effort = len(singles) * sum(EFFORT.get(m, 1) for m in ONE_BY_ONE)
-    effort += (settings.samples - 1) * EFFORT[SEPARATE]
-    effort += (settings.rounds + 1) * sum(EFFORT.get(m, 1) for m in many)
-    with progress_bar("[bench]", effort) as advance:
+    steps = settings.rounds + 1 + len(singles)
+    with progress_bar("[bench]", steps) as advance:
         # The first round warms up: caches of the processor, and our cache of the shared examples.
         for turn in range(settings.rounds + 1):
             for method, work in many.items():
-                cost = meter.cost(work).times(1 / len(facts))
+                cost = meter.cost(work) / len(facts)
                 if turn:
                     result.costs.setdefault(method, []).append(cost)
-                advance(EFFORT.get(method, 1))
+            advance(1)
         for k in range(len(singles)):
             for method, work in single_methods(model, singles[k : k + 1], settings).items():
                 cost = meter.cost(work)
+                if method == SEPARATE and k == 0:
+                    more = [meter.cost(work) for _ in range(settings.samples - 1)]
+                    result.separate_in_full = float(sum([cost, *more])[0])
                 if method == SEPARATE:
-                    if k == 0:
-                        result.separate_in_full = cost
-                        for _ in range(settings.samples - 1):
-                            result.separate_in_full += meter.cost(work)
-                            advance(EFFORT[SEPARATE])
-                    cost = cost.times(settings.samples)
+                    cost = cost * settings.samples
                 result.costs.setdefault(method, []).append(cost)
-                advance(EFFORT.get(method, 1))
+            advance(1)
     prompts, given = score_pairs(model, facts, model.prompt_format)
     both = zip(model.score(prompts, given), full_logits_score(model, prompts, given), strict=True)
     result.score_difference = max(float(np.abs(a - b).max()) for a, b in both)
@@ -163,17 +152,17 @@ def table(measured: Measured, n_facts: int) -> pd.DataFrame:
     rows = []
     for method, description in DESCRIPTIONS.items():
         costs = measured.costs[method]
-        rows.append(
-            {
-                "method": method,
-                "description": description,
-                "tokens": round(float(np.mean([c.tokens for c in costs])), 1),
-                "head_positions": round(float(np.mean([c.head_positions for c in costs])), 1),
-                "seconds": two_digits(np.median(measured.seconds(method))),
-                "ratio_to_naive": two_digits(np.median(measured.ratios(SEPARATE, method))),
-                "n_questions": len(costs) if method in ONE_BY_ONE else n_facts,
-            }
-        )
+        _, tokens, positions = np.mean(costs, axis=0)
+        row = {
+            "method": method,
+            "description": description,
+            "tokens": round(float(tokens), 1),
+            "head_positions": round(float(positions), 1),
+            "seconds": two_digits(np.median(measured.seconds(method))),
+            "ratio_to_naive": two_digits(np.median(measured.ratios(SEPARATE, method))),
+            "n_questions": len(costs) if method in ONE_BY_ONE else n_facts,
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -194,44 +183,44 @@ def _print(costs: pd.DataFrame, compared: list[dict[str, Any]], measured: Measur
     shown = costs.drop(columns="description").rename(columns={"ratio_to_naive": "times faster"})
     print(shown.to_markdown(index=False, floatfmt=("", ",.1f", ",.1f", "g", "g", "g")))
     print_ratios(compared)
-    estimate = measured.costs[SEPARATE][0].seconds
+    estimate = measured.seconds(SEPARATE)[0]
     print(
         f"\nChecks: {SEPARATE} of the first question, all of them made: "
-        f"{measured.separate_in_full.seconds:.1f} s (estimated from ten: {estimate:.1f} s); "
+        f"{measured.separate_in_full:.1f} s (estimated from ten: {estimate:.1f} s); "
         f"the two scores differ by at most {measured.score_difference:.1g}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="gemma-3-270m")
-    for name in ("questions", "batch", "rounds"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(Settings, name))
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the results"
+    usual = Settings()
+    given = options(
+        __doc__,
+        model="gemma-3-270m",
+        questions=usual.questions,
+        batch=usual.batch,
+        rounds=usual.rounds,
     )
-    options = parser.parse_args()
-    settings = Settings(questions=options.questions, batch=options.batch, rounds=options.rounds)
-
-    model = cast(CausalLM, load_model(options.model))  # float32, as transformers' side
+    settings = Settings(questions=given.questions, batch=given.batch, rounds=given.rounds)
+    model = cast(CausalLM, load_model(given.model))  # float32, as transformers' side
     print(f"[bench] {model.name}: looking for {settings.batch} facts that it knows", flush=True)
     facts = known_facts(model, settings.batch)
     measured = measure(model, facts, settings)
-    costs, compared = table(measured, len(facts)), comparisons(measured)
+    costs = table(measured, len(facts))
+    compared = comparisons(measured)
     _print(costs, compared, measured)
-    about = {
-        "model": {"name": model.name, "fingerprint": model.fingerprint},
+    told = {
+        "model": about(model),
         "settings": asdict(settings),
         "facts": facts["fact_id"].tolist(),
         "comparisons": compared,
-        "separate_in_full_seconds": two_digits(measured.separate_in_full.seconds),
-        "separate_estimated_seconds": two_digits(measured.costs[SEPARATE][0].seconds),
+        "separate_in_full_seconds": two_digits(measured.separate_in_full),
+        "separate_estimated_seconds": two_digits(measured.seconds(SEPARATE)[0]),
         "score_difference": two_digits(measured.score_difference),
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(options.out / "1-decoding.csv", costs.to_csv(index=False).encode())
-    write_json(options.out / "1-decoding.json", about)
-    print(f"[bench] written: {options.out / '1-decoding.csv'} and .json")
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_atomically(given.out / "1-decoding.csv", costs.to_csv(index=False).encode())
+    write_json(given.out / "1-decoding.json", told)
+    print(f"[bench] written: {given.out / '1-decoding.csv'} and .json")
 
 
 if __name__ == "__main__":

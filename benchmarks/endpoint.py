@@ -10,7 +10,6 @@ alternatives. Writes data/benchmarks/endpoint.json."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -23,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring.report import print_ratios, ratio, write_json
+from measuring.report import options, print_ratios, ratio, write_json
 
 from factrobust import load_model
 from factrobust.models.records import Records
-from factrobust.paths import DATA
 
+SECONDS = (0.1, 0.3)  # a request
 TARGET = 1.1  # times the server's own time
 
 
@@ -54,15 +53,22 @@ def busy(url: str) -> float:
 
 
 def measure(
-    seconds: float, concurrency: int, requests: int, rounds: int, folder: Path
+    seconds: float,
+    concurrency: int,
+    requests: int,
+    rounds: int,
+    folder: Path,
 ) -> np.ndarray:
     """Wall time of each round over the server's own time, after one round to warm up [round]."""
     found = []
     with serving(seconds) as url:
-        endpoint = {"url": f"{url}/v1", "model": "fixed", "api": "completions"}
-        model = load_model(
-            endpoint | {"concurrency": concurrency}, records=Records(folder / f"{seconds}.sqlite")
-        )
+        endpoint = {
+            "url": f"{url}/v1",
+            "model": "fixed",
+            "api": "completions",
+            "concurrency": concurrency,
+        }
+        model = load_model(endpoint, records=Records(folder / f"{seconds}.sqlite"))
         for turn in range(rounds + 1):
             prompts = [f"Q: question {turn}-{i} of some length?\nA:" for i in range(requests)]
             busy(url)
@@ -76,29 +82,30 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, nargs="+", default=[0.1, 0.3], help="a request")
-    parser.add_argument("--concurrency", type=int, default=8)
-    parser.add_argument("--requests", type=int, default=320)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
-    )
-    options = parser.parse_args()
+    given = options(__doc__, concurrency=8, requests=320, rounds=3)
 
-    settings = {"concurrency": options.concurrency, "requests": options.requests}
+    settings = {"concurrency": given.concurrency, "requests": given.requests}
     compared: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for seconds in options.seconds:
-            print(f"[bench] {options.requests} requests of {seconds:g} s", flush=True)
-            found = measure(seconds, rounds=options.rounds, folder=Path(folder), **settings)
+        for seconds in SECONDS:
+            print(f"[bench] {given.requests} requests of {seconds:g} s", flush=True)
+            found = measure(
+                seconds,
+                given.concurrency,
+                given.requests,
+                given.rounds,
+                Path(folder),
+            )
             named = f"endpoint, {seconds:g} s a request", "the server's own time"
             compared.append(ratio(*named, found, "at most", TARGET))
             # Two digits would hide what is asked: so many hundredths over 1.
-            marks = np.quantile(found, [0, 0.5, 1]).round(3).tolist()
-            compared[-1] |= dict(zip(("lowest", "median", "highest"), marks, strict=True))
+            compared[-1] |= {
+                "lowest": round(found.min(), 3),
+                "median": round(np.median(found), 3),
+                "highest": round(found.max(), 3),
+            }
     print_ratios(compared)
-    write_json(options.out / "endpoint.json", {**settings, "comparisons": compared})
+    write_json(given.out / "endpoint.json", {**settings, "comparisons": compared})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ data/benchmarks/sizes.json."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,14 @@ import numpy as np
 import torch
 from measuring.llama import served
 from measuring.meter import Meter
-from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+from measuring.report import (
+    in_turns,
+    options,
+    print_ratios,
+    ratio,
+    two_digits,
+    write_json,
+)
 
 from factrobust import load_model
 from factrobust.datasets import facts
@@ -28,7 +34,6 @@ from factrobust.models import gguf_files, load
 from factrobust.models.interface import Model, ModelError
 from factrobust.models.linear import prepack
 from factrobust.models.prompts import FORMATS, render
-from factrobust.paths import DATA
 
 MODELS = ("gemma-3-270m", "qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct")
 FORMAT = "two-shot"
@@ -70,22 +75,27 @@ def measure(name: str, asked: Any, rounds: int, most: float) -> list[dict[str, A
     prompts = render(FORMAT, asked["question"].tolist(), asked["prefix"].tolist())
     jobs = works(model, prompts, (" " + asked["object"]).tolist())
     folder, _ = load.location(load.find_weights(name))
-    place = {"name": name, "threads": torch.get_num_threads(), "at_once": AT_ONCE}
+    file = Path(folder) / gguf_files.FILE
     meter = Meter(model.body.network)
     head = model.body.network.get_output_embeddings()
     per_position = 2 * head.out_features * head.in_features
     body = load.parameter_count(name) - embedding_weights(model.body.network)
     costs = {}
-    with served(Path(folder) / gguf_files.FILE, **place) as url:
-        about = {"url": url, "model": name, "api": "completions", "concurrency": AT_ONCE}
-        jobs["llama.cpp"] = works(load_model(about), prompts, [])["answers"]
+    with served(file, name, threads=torch.get_num_threads(), at_once=AT_ONCE) as url:
+        endpoint = {
+            "url": url,
+            "model": name,
+            "api": "completions",
+            "concurrency": AT_ONCE,
+        }
+        jobs["llama.cpp"] = works(load_model(endpoint), prompts, [])["answers"]
         for work in ("answers", "scores", "curves"):
             jobs[work]()  # packs the weights
             costs[work] = meter.cost(jobs[work])
         seconds = in_turns(jobs, rounds)
     rows = []
-    for work, cost in costs.items():
-        arithmetic = 2 * body * cost.tokens + per_position * cost.head_positions
+    for work, (_, tokens, positions) in costs.items():
+        arithmetic = 2 * body * tokens + per_position * positions
         share = arithmetic / seconds[work] / most
         found = ratio(f"{name}, {work}", "the cores' peak", share, "at least", SHARE)
         rows.append(found | {"a_second": two_digits(len(prompts) / np.median(seconds[work]))})
@@ -97,35 +107,36 @@ def measure(name: str, asked: Any, rounds: int, most: float) -> list[dict[str, A
 
 def embedding_weights(network: Any) -> int:
     """Weights of the embedding, and of the head where it has its own: the body has the others."""
-    embedding, head = network.get_input_embeddings(), network.get_output_embeddings()
-    both = embedding.num_embeddings * embedding.embedding_dim
-    return (
-        both if network.config.tie_word_embeddings else both + head.out_features * head.in_features
-    )
+    embedding = network.get_input_embeddings()
+    count = embedding.num_embeddings * embedding.embedding_dim
+    if not network.config.tie_word_embeddings:
+        head = network.get_output_embeddings()
+        count += head.out_features * head.in_features
+    return count
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--questions", type=int, default=66)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
-    )
-    options = parser.parse_args()
+    given = options(__doc__, questions=66, rounds=3)
 
     every = facts.questions(facts.load_facts())
-    asked = every.iloc[:: len(every) // options.questions].head(options.questions)
-    most, rows = peak(), []
+    step = len(every) // given.questions
+    asked = every.iloc[::step].head(given.questions)
+    most = peak()
+    rows = []
     print(f"[bench] {most / 1e9:.0f} GFLOP/s at most", flush=True)
     for name in MODELS:
         try:
-            rows += measure(name, asked, options.rounds, most)
+            rows += measure(name, asked, given.rounds, most)
         except ModelError as error:  # not installed
             print(f"[bench] left out: {error}", flush=True)
     print_ratios(rows)
-    settings = {"questions": len(asked), "rounds": options.rounds}
-    about = {**settings, "gigaflops_at_most": two_digits(most / 1e9), "comparisons": rows}
-    write_json(options.out / "sizes.json", about)
+    told = {
+        "questions": len(asked),
+        "rounds": given.rounds,
+        "gigaflops_at_most": two_digits(most / 1e9),
+        "comparisons": rows,
+    }
+    write_json(given.out / "sizes.json", told)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ has. Ratios are taken within rounds. Writes data/benchmarks/3-wording.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -26,7 +25,15 @@ import numpy as np
 import pandas as pd
 import torch
 from measuring.plain import greedy_ids
-from measuring.report import in_turns, print_ratios, ratio, two_digits, write_json
+from measuring.report import (
+    about,
+    in_turns,
+    options,
+    print_ratios,
+    speed_up,
+    two_digits,
+    write_json,
+)
 from transformers import StoppingCriteria
 
 from factrobust import load_model
@@ -34,7 +41,6 @@ from factrobust.datasets.facts import load_facts
 from factrobust.endings import first_sentence
 from factrobust.models import tokens
 from factrobust.models.causal import CausalLM
-from factrobust.paths import DATA
 from factrobust.text import int_sim
 from factrobust.wording import probe
 from factrobust.wording.facts import load_paraphrases, paraphrased
@@ -56,11 +62,11 @@ class LineEnd(StoppingCriteria):
     """Stops after a token with a line's end in it: one look-up, no text is decoded meanwhile."""
 
     def __init__(self, model: CausalLM) -> None:
-        ids = range(model.body.config.vocab_size)
-        known = len(model.tokenizer)  # some heads are padded beyond the vocabulary
-        texts = model.tokenizer.batch_decode([[i] for i in ids if i < known])
-        ends = torch.zeros(len(ids), dtype=torch.bool)
-        ends[: len(texts)] = torch.tensor(["\n" in text for text in texts])
+        size = model.body.config.vocab_size
+        known = min(size, len(model.tokenizer))  # some heads are padded beyond the vocabulary
+        texts = model.tokenizer.batch_decode([[token] for token in range(known)])
+        ends = torch.zeros(size, dtype=torch.bool)
+        ends[:known] = torch.tensor(["\n" in text for text in texts])
         self.ends = ends.to(model.body.device)
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
@@ -90,11 +96,11 @@ def measure_answers(model: CausalLM, questions: pd.DataFrame, rounds: int) -> di
         texts[GREEDY] = probe.greedy(model, questions, prompt_format=FORM)["text"].tolist()
 
     seconds = in_turns({GENERATE: usual, GREEDY: ours}, rounds)
-    times = seconds[GENERATE] / seconds[GREEDY]
+    equal = np.equal(texts[GENERATE], texts[GREEDY])
     return {
-        "comparisons": [ratio(GENERATE, GREEDY, times, "at least", FASTER_ANSWERS)],
+        "comparisons": [speed_up(seconds, GENERATE, GREEDY, FASTER_ANSWERS)],
         "questions": len(questions),
-        "equal_texts": sum(a == b for a, b in zip(texts[GENERATE], texts[GREEDY], strict=True)),
+        "equal_texts": int(equal.sum()),
     }
 
 
@@ -111,12 +117,11 @@ def answer_groups(count: int, seed: int = 0) -> tuple[list[list[str]], dict[str,
 
 def pair_by_pair(groups: Sequence[Sequence[str]], vectors: Vectors) -> np.ndarray:
     """Equation 1 as it is written: the mean cosine over all pairs i < j of a group."""
-    return np.array(
-        [
-            np.mean([_cosine(vectors[a], vectors[b]) for a, b in combinations(texts, 2)])
-            for texts in groups
-        ]
-    )
+    values = []
+    for texts in groups:
+        pairs = combinations(texts, 2)
+        values.append(np.mean([_cosine(vectors[a], vectors[b]) for a, b in pairs]))
+    return np.array(values)
 
 
 def by_matrix(groups: Sequence[Sequence[str]], vectors: Vectors) -> np.ndarray:
@@ -146,8 +151,8 @@ def measure_scons(groups: Sequence[Sequence[str]], vectors: Vectors, rounds: int
     texts = [text for group in groups for text in group]
     return {
         "comparisons": [
-            ratio(PAIRS, CLOSED, seconds[PAIRS] / seconds[CLOSED], "at least", FASTER_SCONS),
-            ratio(MATRIX, CLOSED, seconds[MATRIX] / seconds[CLOSED]),
+            speed_up(seconds, PAIRS, CLOSED, FASTER_SCONS),
+            speed_up(seconds, MATRIX, CLOSED),
         ],
         "answers": len(texts),
         "distinct_answers": len(set(texts)),
@@ -174,25 +179,23 @@ def measure_memory(questions: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="gemma-3-270m")
-    parser.add_argument("--facts", type=int, default=4)
-    parser.add_argument("--groups", type=int, default=100_000 // GROUP)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--out", type=Path, default=DATA / "benchmarks", help="folder of the result"
+    given = options(
+        __doc__,
+        model="gemma-3-270m",
+        facts=4,
+        groups=100_000 // GROUP,
+        rounds=3,
     )
-    options = parser.parse_args()
 
     print(f"[bench] memory of {FULL_SIZE:,} questions", flush=True)
     memory = measure_memory(FULL_SIZE)
-    print(f"[bench] {options.groups * GROUP:,} answers' consistency", flush=True)
-    scons = measure_scons(*answer_groups(options.groups), 3 * options.rounds)  # short ones
-    model = cast(CausalLM, load_model(options.model))
-    facts = load_facts(relations=load_paraphrases()["relation"], limit=options.facts)
+    print(f"[bench] {given.groups * GROUP:,} answers' consistency", flush=True)
+    scons = measure_scons(*answer_groups(given.groups), 3 * given.rounds)  # short ones
+    model = cast(CausalLM, load_model(given.model))
+    facts = load_facts(relations=load_paraphrases()["relation"], limit=given.facts)
     questions = paraphrased(facts).table
     print(f"[bench] {model.name}: {len(questions)} questions of {len(facts)} facts", flush=True)
-    answers = measure_answers(model, questions, options.rounds)
+    answers = measure_answers(model, questions, given.rounds)
 
     compared = answers.pop("comparisons") + scons.pop("comparisons")
     print_ratios(compared)
@@ -204,17 +207,15 @@ def main() -> None:
         f"\nMemory: {memory['questions']:,} questions take {memory['peak_gigabytes']:g} GB beside "
         f"the model; {memory['target']}: {'reached' if memory['reached'] else 'NOT REACHED'}"
     )
-    write_json(
-        options.out / "3-wording.json",
-        {
-            "model": {"name": model.name, "fingerprint": model.fingerprint},
-            "facts": facts["fact_id"].tolist(),
-            "comparisons": compared,
-            "greedy": answers,
-            "scons": scons,
-            "memory": memory,
-        },
-    )
+    told = {
+        "model": about(model),
+        "facts": facts["fact_id"].tolist(),
+        "comparisons": compared,
+        "greedy": answers,
+        "scons": scons,
+        "memory": memory,
+    }
+    write_json(given.out / "3-wording.json", told)
 
 
 if __name__ == "__main__":

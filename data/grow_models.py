@@ -2,11 +2,14 @@
 
     python data/grow_models.py [NAME ...] [--commit]
 
-Without names all of PLANS. Any other NAME is a decoder whose weights are here (a name of data/models.csv, a
-folder, a .gguf file): it is taught the town as SmolLM2 is, and becomes build/grow/models/NAME-taught. Checkpoints are in build/grow/NAME: a run that was killed is taken up where it
-was. The model, build/grow/models/NAME, is asked for its curves, which are compared with those in
-data/world/curves.csv: training is not the same bit for bit on two kinds of processors, and points of a few
-dozen facts differ by chance. `--commit` puts weights, SHA-256 and curves into data/ instead.
+Without names all of PLANS. Any other NAME is a decoder whose weights are here (a name of
+data/models.csv, a folder, a .gguf file): it is taught the town as SmolLM2 is, and becomes
+build/grow/models/NAME-taught. Checkpoints are in build/grow/NAME: a run that was killed is taken up
+where it was. The model, build/grow/models/NAME, is asked for its curves, which are compared with
+those in data/world/curves.csv: training is not the same bit for bit on two kinds of processors, and
+points of a few dozen facts differ by chance. `--commit` puts weights, SHA-256 and curves into data/
+instead. `--rates`, `--recipes` and `--cross` try rates of learning, and ways to teach
+(data/world/README.md).
 """
 
 from __future__ import annotations
@@ -17,10 +20,9 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from math import prod
-from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -29,7 +31,7 @@ import numpy as np
 import pandas as pd
 import torch
 from safetensors import safe_open
-from schooling import context, listed, relations, sentences
+from schooling import SCHOOL, Corpora, context, lessons, merged, relations
 
 from factrobust import load_model
 from factrobust.context.probe import context_prompts
@@ -43,24 +45,26 @@ from factrobust.models.prompts import CHATS, FORMATS, prompts
 from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
 
-CURVES, READS = DATA / "world" / "curves.csv", DATA / "world" / "reads.csv"
+CURVES = DATA / "world" / "curves.csv"
+READS = DATA / "world" / "reads.csv"
 CROSSED = DATA / "world" / "sizes.csv"  # sizes crossed with rates of learning
+CHOSEN = DATA / "world" / "rates.csv"
+TAUGHT_BY = DATA / "world" / "taught.csv"
 BUILD = ROOT / "build" / "grow"
 KNOWN = 300  # facts of data/facts.csv that tell what teaching does to what was known before
+# By width, the models whose rates of learning all of that width have.
 SIZES = {
     64: "world-s",
     128: "world-m",
-    192: "world-l",
-}  # whose rates of learning all of a width have
-CHOSEN = DATA / "world" / "rates.csv"
-TRIED = {  # of the corpus
+}
+TRIED = {  # rates of learning the corpus
     "world-s": (7.5e-4, 1.5e-3, 3e-3, 6e-3, 1.2e-2),
     "world-m": (1.5e-3, 3e-3),
 }
+TRIED_AT_SCHOOL = (1.5e-3, 3e-3, 6e-3)  # of the smallest size
 CROSSED_MODELS = ("world-s", "world-s-1", "world-m", "world-m-1")
 CROSSED_RATES = (1.5e-3, 3e-3, 6e-3)
 HELD_OUT = 9  # the draw of chance on which rates are chosen: no model that is kept reads it
-TUNED = 16  # a chat model is tuned with each 16th sentence of the corpus that is a question
 CHAT = "{{ '%s' + messages[0]['content'] + '%s' }}" % CHATS["world"]  # noqa: UP031
 TAUGHT = "smollm2-135m-instruct"
 
@@ -69,19 +73,16 @@ class Recipe(NamedTuple):
     """How a model is taught the town."""
 
     rate: float  # of learning
-    rank: int  # of the adapter
-    parts: str  # of the network that it is added to
-    row: int  # tokens of a row, which holds whole texts; 0: each has a row
-    size: int  # rows a step
-    recalled: int  # answers of its own to other facts, spread over the town's sentences
-    whole: bool  # whole sentences are learned, or their objects
+    rank: int = 4  # of the adapter
+    size: int = 2  # rows a step
+    recalled: int = 300  # answers of its own to other facts, spread over the town's sentences
 
 
-TAUGHT_BY = DATA / "world" / "taught.csv"
 RECIPES = {
-    "recalling": Recipe(5e-4, 4, "all-linear", g.ROW, 2, 300, True),
-    "faster": Recipe(1e-3, 4, "all-linear", g.ROW, 2, 300, True),
+    "recalling": Recipe(5e-4),
+    "faster": Recipe(1e-3),
 }
+PARTS = "all-linear"  # of the network, that an adapter is added to
 KEEPS = 0.8  # a recipe that is chosen keeps so much of what was known
 
 PLANS = {
@@ -105,73 +106,49 @@ PLANS = {
 }
 DRAWS = {"world-s-draw-1": 1, "world-s-draw-2": 2}  # of chance; the others read draw 0
 LATER = {"world-s-later": "world-s", "world-m-later": "world-m"}  # what they were before
-SCHOOL = {"1-lists": 3200, "2-contexts": 16000, "3-names": 6000}  # its courses, and their texts
-Corpora = Mapping[str, pd.DataFrame]  # by name, read one after the other
-TOWN = (TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught"))
+TOWN = [TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")]
 
 
 # -- training --------------------------------------------------------------------------------------
 
 
 def courses(
-    plan: g.Plan, world: w.World, corpora: Corpora, tokenizer: Any, rates: tuple[float, float]
+    plan: g.Plan,
+    world: w.World,
+    corpora: Corpora,
+    tokenizer: Any,
+    rates: tuple[float, float],
 ) -> Iterator[g.Course]:
-    """What a grown model learns, one after the other; made when it is its turn.
-
-    `rates` are those of schooling and of the corpora.
-    """
-    rng, tests = (random.Random(f"{plan.seed} {name}") for name in ("texts", "tests"))
-    by_name, kind = relations(world), plan.kind
-    known, objects = list(by_name.values()), {name: r.objects for name, r in by_name.items()}
-    encodes = kind == "encoder-decoder"
-    names = [*world.spare["name"], *world.facts["subject"].str.split().str[-1]]
-    words = sorted({*names, *world.objects["object"]})
-    asked = [context(tests, known, kind) for _ in range(200)]
-    shown = g.pairs(asked, tokenizer) if encodes else g.rows(asked, tokenizer, size=0)
-
-    def course(name: str, texts: list[g.Text], rate: float) -> g.Course:
-        """Of texts, in as many steps for both architectures."""
-        data, size = g.rows(texts, tokenizer), 8
-        if encodes:
-            size = round(size * len(texts) / len(data))
-            data = g.pairs(texts, tokenizer)
-        return g.Course(name, data, rate, shown, size)
-
-    def some(n: int, lists: float = 0.0, own: float = 0.0) -> list[g.Text]:
-        shares = rng.choices((True, False), (lists, 1 - lists), k=n)
-        return [listed(rng, words) if x else context(rng, known, kind, own) for x in shares]
-
-    def among(table: pd.DataFrame, share: int) -> list[g.Text]:
-        """The sentences in their order, and a context about spare subjects to each `share` of them."""
-        texts = list(sentences(rng, table, kind, objects))
-        more = some(len(texts) // share)
-        places = [*range(len(texts)), *(rng.random() * len(texts) for _ in more)]
-        return [
-            text for _, text in sorted(zip(places, texts + more, strict=True), key=itemgetter(0))
-        ]
-
-    school, own = rates
-    if kind == "chat":  # what its pretrained twin was told, in the forms of a chat
-        [told] = corpora.values()
-        again = told.iloc[::TUNED].query("form == 'question'")
-        yield course("tuning", among(again, 1), own / 3)
-        return
-    rate = f"-{school}"
-    yield course(f"1-lists{rate}", some(SCHOOL["1-lists"], lists=1.0), school)
-    yield course(f"2-contexts{rate}", some(SCHOOL["2-contexts"], lists=0.2), school)
-    yield course(f"3-names{rate}", some(SCHOOL["3-names"], own=0.7), school / 3)
-    for name, told in corpora.items():
-        yield course(f"{name}-{school}-{own}", among(told, 10), own)
+    """The `schooling.lessons` of a grown model as its tokens, in as many steps for both
+    architectures."""
+    rng = random.Random(f"{plan.seed} tests")
+    known = [*relations(world).values()]
+    tests = [context(rng, known, plan.kind) for _ in range(200)]
+    if plan.kind == "encoder-decoder":
+        shown = g.pairs(tests, tokenizer)
+    else:
+        shown = g.rows(tests, tokenizer, size=0)
+    for lesson in lessons(plan, world, corpora, rates):
+        data = g.rows(lesson.texts, tokenizer)
+        size = 8
+        if plan.kind == "encoder-decoder":
+            size = round(size * len(lesson.texts) / len(data))
+            data = g.pairs(lesson.texts, tokenizer)
+        yield g.Course(lesson.name, data, lesson.rate, shown, size)
 
 
 def learn(
-    plan: g.Plan, world: w.World, corpora: Corpora, rates: tuple[float, float], work: Path,
+    plan: g.Plan,
+    world: w.World,
+    corpora: Corpora,
+    rates: tuple[float, float],
+    work: Path,
     base: Path | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """A network, which learned its courses, and its tokenizer.
 
-    `work` keeps checkpoints, and by each course what was logged: a run that was killed is taken up where
-    it was. A chat model begins with the weights in `base`.
+    `work` keeps checkpoints, and by each course what was logged: a run that was killed is taken up
+    where it was. A chat model begins with the weights in `base`.
     """
     tokenizer = g.tokenizer_of(world, c.TEXTS)
     network = g.network_of(plan, tokenizer)
@@ -179,83 +156,39 @@ def learn(
         network = type(network).from_pretrained(base, dtype=torch.float32)
         tokenizer.chat_template = CHAT
     for course in courses(plan, world, corpora, tokenizer, rates):
-        done = work / course.name / "done"
+        folder = work / course.name
+        done = folder / "done"
         if not done.is_dir():
-            print(f"{work.name}: {course.name}, {len(course.data)} rows", flush=True)
-            log = g.study(network, course, work / course.name, tokenizer)
-            (work / course.name / "log.json").write_text(json.dumps(log))
+            n = len(course.data)
+            print(f"{work.name}: {course.name}, {n} rows", flush=True)
+            log = g.study(network, course, folder, tokenizer)
+            (folder / "log.json").write_text(json.dumps(log))
             network.save_pretrained(done)
         network = type(network).from_pretrained(done)
     return network, tokenizer
 
 
-def grow(name: str, world: w.World, work: Path, out: Path, base: Path | None = None) -> None:
-    """Train the model `name` of PLANS and write it to the folder `out`, float16. KeyError for an
-    unknown name."""
+def grow(name: str, out: Path) -> None:
+    """Train the model `name` of PLANS and write it to the folder `out`, float16."""
     plan = PLANS[name]
+    world = w.load_world(DRAWS.get(name, 0))
+    work = BUILD / LATER.get(name, name)
     if plan.kind == "taught":
         teach(TAUGHT, plan.seed, world, recipe(), work, out)
         return
     told = {"world": c.corpus(world, plan.seed)}
     if name in LATER:
-        told["later"] = c.corpus(world._replace(facts=c.later_facts(world)), plan.seed)
+        later = world._replace(facts=c.later_facts(world))
+        told["later"] = c.corpus(later, plan.seed)
+    base = BUILD / "models" / "world-m"
+    if not base.is_dir():
+        base = load.GROWN / "world-m"
     network, tokenizer = learn(plan, world, told, rates_of(plan), work, base)
     network.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
 
 
-def held_out() -> w.World:
-    """The world with the facts of the HELD_OUT draw."""
-    from build_world import build  # which needs the lists of names
-
-    facts = build(HELD_OUT)[0].reset_index(drop=True)
-    facts["wordings"] = facts["wordings"].str.split("|").map(lambda ks: [*map(int, ks)])
-    return w.load_world()._replace(facts=facts)
-
-
-def choose_rates(names: list[str]) -> None:
-    """Train models on the HELD_OUT draw, and put lines into data/world/rates.csv: of schooling the share of
-    contexts that are read at its end, of the corpus the share of facts without dates, told 1 to 64 times,
-    that are right in the wordings 0 and 8.
-
-    Of the rates of TRIED that of the largest share is taken. Schooling's is tried on the smallest size.
-    """
-    world, some = w.load_world(), held_out()
-    facts = some.facts
-    told = {"held-out": c.corpus(some)}
-    asked = facts["relation"].isin(["birthplace", "trade", "dish", "product"])
-    known = facts[asked & facts["exposure"].between(1, 64)].reset_index(drop=True)
-
-    def keep(name: str, course: str, value: Callable[[float], float], n: int) -> None:
-        rates = TRIED[name] if course == "corpus" else TRIED[name][1:4]
-        new = pd.DataFrame({"rate": rates, "value": [round(value(x), 4) for x in rates]})
-        new = new.assign(model=name, course=course, n=n)
-        print(new.to_string(index=False), flush=True)
-        tried = pd.read_csv(CHOSEN) if CHOSEN.exists() else new[:0]
-        tried = pd.concat([tried.query("model != @name or course != @course"), new])
-        columns = ["model", "course", "rate", "value", "n"]
-        tried[columns].to_csv(CHOSEN, index=False, lineterminator="\n")
-
-    for name in names:
-        plan, work = PLANS[name], BUILD / name
-
-        def reads(rate: float, plan: g.Plan = plan, work: Path = work) -> float:
-            learn(plan, world, {}, (rate, rate), work)
-            log = json.loads((work / f"3-names-{rate}" / "log.json").read_text())
-            return [float(entry["eval_reads"]) for entry in log if "eval_reads" in entry][-1]
-
-        def right(rate: float, plan: g.Plan = plan, work: Path = work) -> float:
-            network, tokenizer = learn(plan, world, told, (schooling(plan), rate), work)
-            with TemporaryDirectory() as folder:
-                network.save_pretrained(folder)
-                tokenizer.save_pretrained(folder)
-                model = load_model(folder)
-                model.prompt_format = "zero-shot"  # of which a folder tells nothing
-                return float(np.mean([knows(model, world, known, k) for k in (0, w.SEEN)]))
-
-        if name == SIZES[64]:
-            keep(name, "schooling", reads, 200)
-        keep(name, "corpus", right, 2 * len(known))
+# -- rates of learning -----------------------------------------------------------------------------
 
 
 def chosen(size: str, course: str) -> float:
@@ -270,75 +203,163 @@ def schooling(plan: g.Plan) -> float:
 
 
 def rates_of(plan: g.Plan) -> tuple[float, float]:
-    """The rates of schooling and of the corpora; world-l's is world-m's, less in proportion to the width."""
+    """The rates of schooling and of the corpora; world-l's is world-m's, less in proportion to the
+    width."""
     size = min(plan.width, 128)
-    return schooling(plan), round(chosen(SIZES[size], "corpus") * size / plan.width, 6)
+    corpus = chosen(SIZES[size], "corpus") * size / plan.width
+    return schooling(plan), round(corpus, 6)
+
+
+def held_out() -> w.World:
+    """The world with the facts of the HELD_OUT draw."""
+    from build_world import build  # which needs the lists of names
+
+    facts = build(HELD_OUT)[0].reset_index(drop=True)
+    numbers = facts["wordings"].str.split("|")
+    facts["wordings"] = numbers.map(lambda each: [*map(int, each)])
+    return w.load_world()._replace(facts=facts)
+
+
+def choose_rates(names: list[str]) -> None:
+    """Train models on the HELD_OUT draw, and put lines into data/world/rates.csv: of schooling the
+    share of contexts that are read at its end, of the corpus the share of facts without dates, told
+    1 to 64 times, that are right in the wordings 0 and 8.
+
+    Of the rates of TRIED that of the largest share is taken. Schooling's is tried on the smallest
+    size.
+    """
+    for name in names:
+        if name == SIZES[64]:
+            keep_tried(name, "schooling", [read_after(name, x) for x in TRIED_AT_SCHOOL], 200)
+        shares = []
+        for rate in TRIED[name]:
+            right = right_after(name, rate)
+            shares.append((rate, float(np.mean(right))))
+        keep_tried(name, "corpus", shares, np.size(right))
+
+
+def read_after(name: str, rate: float) -> tuple[float, float]:
+    """The rate, and the share of contexts that a model reads after schooling at it."""
+    learn(PLANS[name], w.load_world(), {}, (rate, rate), BUILD / name)
+    file = BUILD / name / f"3-names-{rate}" / "log.json"
+    log = json.loads(file.read_text())
+    *_, reads = (entry["eval_reads"] for entry in log if "eval_reads" in entry)
+    return rate, reads
+
+
+def right_after(name: str, rate: float) -> list[list[bool]]:
+    """Which facts of the HELD_OUT draw are right after its corpus at a rate: [wording, fact]."""
+    plan = PLANS[name]
+    world = w.load_world()
+    some = held_out()
+    is_asked = some.facts["relation"].isin(["birthplace", "trade", "dish", "product"])
+    is_told = some.facts["exposure"].between(1, 64)
+    facts = some.facts[is_asked & is_told].reset_index(drop=True)
+    told = {"held-out": c.corpus(some)}
+    network, tokenizer = learn(plan, world, told, (schooling(plan), rate), BUILD / name)
+    return knows_now(network, tokenizer, world, facts, (0, w.SEEN))
+
+
+def knows_now(
+    network: Any,
+    tokenizer: Any,
+    world: w.World,
+    facts: pd.DataFrame,
+    wordings: tuple[int, ...],
+) -> list[list[bool]]:
+    """`knows` of a network that is in no folder, in each of some wordings."""
+    with TemporaryDirectory() as folder:
+        network.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        model = load_model(folder)
+        model.prompt_format = "zero-shot"  # of which a folder tells nothing
+        return [knows(model, world, facts, wording) for wording in wordings]
+
+
+def keep_tried(name: str, course: str, shares: list[tuple[float, float]], n: int) -> None:
+    """Put the share (of n) at each rate into CHOSEN."""
+    new = pd.DataFrame(shares, columns=["rate", "value"]).round({"value": 4})
+    new = new.assign(model=name, course=course, n=n)
+    print(new.to_string(index=False), flush=True)
+    write(CHOSEN, with_rows(CHOSEN, new, ["model", "course"]))
+
+
+def with_rows(file: Path, new: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The table of a file, where new rows stand in the place of those with the same keys."""
+    old = pd.read_csv(file)
+    replaced = pd.MultiIndex.from_frame(new[keys])
+    is_replaced = pd.MultiIndex.from_frame(old[keys]).isin(replaced)
+    table = pd.concat([old[~is_replaced], new])
+    return table[[*old.columns]]
+
+
+def write(file: Path, table: pd.DataFrame) -> None:
+    if "exposure" in table:
+        table = table.astype({"exposure": "Int64"})
+    table.to_csv(file, index=False, lineterminator="\n")
 
 
 def cross(names: list[str]) -> None:
-    """Train models of PLANS at each of CROSSED_RATES, and put lines into CROSSED: by timing and exposure how
-    many of n facts without dates are right in wording 0.
+    """Train models of PLANS at each of CROSSED_RATES, and put lines into CROSSED: by timing and
+    exposure how many of n facts without dates are right in wording 0.
 
-    At its own rate a model is that of data/world/models. Weights of the others are not kept. Schooling is
-    the same at all rates.
+    At its own rate a model is that of data/world/models. Weights of the others are not kept.
+    Schooling is the same at all rates.
     """
     world = w.load_world()
     facts = w.asked("world")
     for name, rate in product(names or CROSSED_MODELS, CROSSED_RATES):
-        plan = PLANS[name]
-        old = pd.read_csv(CROSSED) if CROSSED.exists() else pd.DataFrame({"model": [], "rate": []})
-        if len(old.query("model == @name and rate == @rate")):
+        if len(pd.read_csv(CROSSED).query("model == @name and rate == @rate")):
             continue
+        plan = PLANS[name]
         if rate == rates_of(plan)[1]:
             right = knows(load_model(name), world, facts, 0)
         else:
             told = {"world": c.corpus(world, plan.seed)}
             network, tokenizer = learn(plan, world, told, (schooling(plan), rate), BUILD / name)
-            with TemporaryDirectory() as folder:
-                network.half().save_pretrained(folder)
-                tokenizer.save_pretrained(folder)
-                model = load_model(folder)
-                model.prompt_format = "zero-shot"  # of which a folder tells nothing
-                right = knows(model, world, facts, 0)
-        counts = facts.assign(right=right).groupby(["timing", "exposure"])["right"]
-        new = counts.agg(right="sum", n="size").reset_index()
-        new = new.assign(model=name, rate=rate)[["model", "rate", *new.columns]]
-        table = pd.concat([old, new]).astype({"exposure": int, "right": int, "n": int})
-        table.to_csv(CROSSED, index=False, lineterminator="\n")
-        print(new.query("exposure >= 64").groupby("timing")[["right", "n"]].sum().to_string())
+            [right] = knows_now(network.half(), tokenizer, world, facts, (0,))
+        groups = facts.assign(right=right).groupby(["timing", "exposure"])["right"]
+        counts = groups.agg(right="sum", n="size").reset_index()
+        new = counts.assign(model=name, rate=rate)
+        write(CROSSED, with_rows(CROSSED, new, ["model", "rate"]))
+        often = counts[counts["exposure"] >= 64]
+        print(often.groupby("timing")[["right", "n"]].sum().to_string())
 
 
-def known_facts(seed: int = 0) -> pd.DataFrame:
+# -- teaching --------------------------------------------------------------------------------------
+
+
+def known_facts() -> pd.DataFrame:
     """KNOWN facts of data/facts.csv."""
     facts = fact_tables.questions(fact_tables.load_facts())
-    return facts.sample(KNOWN, random_state=seed)
+    return facts.sample(KNOWN, random_state=0)
 
 
 def recalled(name: str, n: int, file: Path) -> list[g.Text]:
-    """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it. Where a
-    line's end ends an answer it is learned, too: else the next text would be."""
+    """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it.
+    Where a line's end ends an answer it is learned, too: else the next text would be."""
     if not file.is_file():
-        facts = fact_tables.questions(fact_tables.load_facts()).drop(known_facts().index)
+        facts = fact_tables.questions(fact_tables.load_facts())
+        others = facts.drop(known_facts().index).sample(n, random_state=0)
         model = load_model(name)
-        asked = prompts(model, facts.sample(n, random_state=0))
+        asked = prompts(model, others)
         answers = model.generate(asked, max_new_tokens=8, stop=("\n",))
         end = "\n" if FORMATS[model.prompt_format].stop == ("\n",) else ""
+        said = [answer.text + end for answer in answers]
         file.parent.mkdir(parents=True, exist_ok=True)
-        pairs = [(a, b.text + end) for a, b in zip(asked, answers, strict=True)]
-        file.write_text(json.dumps(pairs))
+        file.write_text(json.dumps([*zip(asked, said, strict=True)]))
     pairs = json.loads(file.read_text())
     return [[(prompt, False), (answer, True)] for prompt, answer in pairs]
 
 
-def spread(texts: list[g.Text], others: list[g.Text]) -> list[g.Text]:
-    """The texts in their order, and the others at equal distances between them."""
-    places = [*range(len(texts)), *np.linspace(0, len(texts), len(others)).tolist()]
-    both = zip(places, texts + others, strict=True)
-    return [text for _, text in sorted(both, key=itemgetter(0))]
-
-
 def teach(
-    name: str, seed: int, world: w.World, recipe: Recipe, work: Path, out: Path, **options: Any
+    name: str,
+    seed: int,
+    world: w.World,
+    recipe: Recipe,
+    work: Path,
+    out: Path,
+    **options: Any,
 ) -> None:
     """The town's sentences for the model `name`, a decoder, by LoRA; `out` is an adapter, float16.
 
@@ -347,31 +368,38 @@ def teach(
     import transformers
     from peft import LoraConfig, get_peft_model
 
-    told = c.corpus(world, seed, town=True).to_dict("records")
-    texts = [g.learned(row, whole=recipe.whole) for row in told]
-    if recipe.recalled:
-        texts = spread(texts, recalled(name, recipe.recalled, work / "recalled.json"))
+    # 1. What is read. A model that knows its language keeps it better if it learns whole sentences.
+    corpus = c.corpus(world, seed, town=True).to_dict("records")
+    told = [g.learned(row, whole=True) for row in corpus]
+    own = recalled(name, recipe.recalled, work / "recalled.json")
+    places = np.linspace(0, len(told), len(own))
+    texts = merged(told, own, places.tolist())
+    # 2. The network, with an adapter.
     weights = load.find_weights(name)
     where, how = load.location(weights)
     tokenizer = transformers.AutoTokenizer.from_pretrained(where, **how)
     network, _ = load.read_network(transformers.AutoModelForCausalLM, where, "float32", **how)
     torch.manual_seed(seed)
-    parts = recipe.parts if recipe.parts == "all-linear" else recipe.parts.split()
     adapter = LoraConfig(
-        r=recipe.rank, lora_alpha=2 * recipe.rank, target_modules=parts, task_type="CAUSAL_LM"
+        r=recipe.rank,
+        lora_alpha=2 * recipe.rank,
+        target_modules=PARTS,
+        task_type="CAUSAL_LM",
     )
     network = get_peft_model(network, adapter)
-    course = g.Course("town", g.rows(texts, tokenizer, recipe.row), recipe.rate, size=recipe.size)
+    # 3. How long it will take.
+    course = g.Course("town", g.rows(texts, tokenizer), recipe.rate, size=recipe.size)
     steps = -(-len(course.data) // recipe.size)
-    done = g.last_step(work / "town")
+    left = steps - g.last_step(work / "town")
+    minutes = left * seconds(network, course, tokenizer) / 60
     print(
-        f"{name}: {len(told)} sentences and {len(texts) - len(told)} answers of its own in {steps} "
-        f"steps, of which {steps - done} are left: about "
-        f"{(steps - done) * seconds(network, course, tokenizer) / 60:.0f} minutes",
+        f"{name}: {len(told)} sentences and {len(own)} answers of its own in {steps} steps, of "
+        f"which {left} are left: about {minutes:.0f} minutes",
         flush=True,
     )
-    options = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20} | options
-    g.study(network, course, work / "town", tokenizer, **options)
+    # 4. The course.
+    usual = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20}
+    g.study(network, course, work / "town", tokenizer, **usual | options)
     network.peft_config["default"].base_model_name_or_path = weights.name
     network.half().save_pretrained(out)
     (out / "README.md").unlink()  # peft's empty model card
@@ -391,14 +419,14 @@ def seconds(network: Any, course: g.Course, tokenizer: Any) -> float:
 
 
 def recipe() -> Recipe:
-    """That of TAUGHT_BY by which most of what was told is known, in both wordings, among those that keep
-    KEEPS of what was known; if none does, the one that keeps most."""
+    """That of TAUGHT_BY by which most of what was told is known, in both wordings, among those that
+    keep KEEPS of what was known; if none does, the one that keeps most."""
     table = pd.read_csv(TAUGHT_BY)
     kept = table.query("measure == 'kept'").set_index("recipe")["value"]
     if kept.max() < KEEPS:
         return RECIPES[str(kept.idxmax())]
-    told = table[table["measure"].isin(["seen", "unseen"]) & (table["exposure"] > 0)]
-    right = told[told["recipe"].isin(kept.index[kept >= KEEPS])].groupby("recipe")["value"].mean()
+    told = table.query("measure in ('seen', 'unseen') and exposure > 0")
+    right = told.groupby("recipe")["value"].mean()[kept >= KEEPS]
     return RECIPES[str(right.idxmax())]
 
 
@@ -408,7 +436,8 @@ def try_recipes(names: list[str]) -> None:
     Each takes about 80,000 tokens: 6 to 11 minutes of one core, and goes on from checkpoints.
     """
     world = held_out()
-    town = w.with_counts_in_corpus(world.facts, town=True).reset_index(drop=True)
+    town = w.with_counts_in_corpus(world.facts, town=True)
+    town = town.sort_values("exposure", kind="stable", ignore_index=True)
     before = np.array(knows_still(load_model(TAUGHT)))
     for name in names or RECIPES:
         work = BUILD / "tried" / name
@@ -416,179 +445,46 @@ def try_recipes(names: list[str]) -> None:
             teach(TAUGHT, 0, world, RECIPES[name], work, work / "adapter")
         model = load_model(str(work / "adapter"))
         still = np.array(knows_still(model))
-        rows = []
-        for measure, wording in {"seen": 0, "unseen": w.SEEN}.items():
-            right = pd.Series(knows(model, world, town, wording)).groupby(town["exposure"])
-            rows += [(measure, i, some.mean(), len(some)) for i, some in right]
-        for measure, some in {"known": still, "kept": still[before]}.items():
-            rows.append((measure, pd.NA, some.mean(), len(some)))
-        new = pd.DataFrame(rows, columns=["measure", "exposure", "value", "n"])
-        about = {"recipe": name, **RECIPES[name]._asdict()}
-        new = new.assign(value=new["value"].astype(float).round(4), **about)
-        old = pd.read_csv(TAUGHT_BY) if TAUGHT_BY.exists() else new[:0]
-        table = pd.concat([old.query("recipe != @name"), new]).astype({"exposure": "Int64"})
-        table = table[[*about, "measure", "exposure", "value", "n"]]
-        table.to_csv(TAUGHT_BY, index=False, lineterminator="\n")
-        print(new.pivot(index="exposure", columns="measure", values="value").to_string(na_rep=""))
+        seen = knows(model, world, town, 0)
+        unseen = knows(model, world, town, w.SEEN)
+        parts = [
+            by_exposure("seen", town, seen),
+            by_exposure("unseen", town, unseen),
+            pd.DataFrame({"measure": "known", "value": still}),
+            pd.DataFrame({"measure": "kept", "value": still[before]}),
+        ]
+        new = shares(pd.concat(parts)).assign(
+            recipe=name,
+            **RECIPES[name]._asdict(),
+            parts=PARTS,
+            row=g.ROW,
+            whole=True,
+        )
+        write(TAUGHT_BY, with_rows(TAUGHT_BY, new, ["recipe"]))
+        print(as_text(new))
 
 
 def not_taught(name: str) -> str:
     """Why a model cannot be taught, a sentence; empty if it can."""
     if "://" in name or name.startswith("{"):
         return f"{name} is an endpoint, whose weights are not here: give a model in memory"
-    if name not in load.read_settings(load.FILE) and not (
-        Path(name).exists() or load.HUB_ID.fullmatch(name.partition("@")[0])
-    ):
+    is_listed = name in load.read_settings(load.FILE)
+    is_on_hub = load.HUB_ID.fullmatch(name.partition("@")[0])
+    if not (is_listed or Path(name).exists() or is_on_hub):
         return (
-            f"{name} is unknown: choose from {', '.join(PLANS)}, or give a decoder to teach: a name of "
-            "data/models.csv, a folder, a .gguf file or a hub id"
+            f"{name} is unknown: choose from {', '.join(PLANS)}, or give a decoder to teach: a name "
+            "of data/models.csv, a folder, a .gguf file or a hub id"
         )
     try:
         weights = load.find_weights(name)
-        if load.configuration(weights).is_encoder_decoder:
-            return (
-                f"{name} is an encoder-decoder, and the town's sentences teach decoders: give one"
-            )
+        encodes = load.configuration(weights).is_encoder_decoder
     except ModelError as error:
         return str(error)
+    if encodes:
+        return f"{name} is an encoder-decoder, and the town's sentences teach decoders: give one"
     if load.base_of(load.GROWN / weights.name):
         return f"{name} is an adapter, which is taught already: give the model below it"
     return ""
-
-
-# -- curves ----------------------------------------------------------------------------------------
-
-
-def said(model: Model, asked: list[str]) -> list[str]:
-    answers = model.generate(asked, max_new_tokens=5, stop=("\n", ".", ","))
-    return [normalise(answer.text) for answer in answers]
-
-
-def asked(world: w.World, facts: pd.DataFrame, wording: int) -> pd.DataFrame:
-    """The question and prefix of facts, [fact], in a wording."""
-    found = world.wordings.set_index(["relation", "wording"])[["question", "prefix"]]
-    found = found.loc[[(r, wording) for r in facts["relation"]]].reset_index(drop=True)
-    for column in found:
-        pairs = zip(found[column], facts["subject"], strict=True)
-        found[column] = [text.replace("{subject}", subject) for text, subject in pairs]
-    return found
-
-
-def knows(model: Model, world: w.World, facts: pd.DataFrame, wording: int) -> list[bool]:
-    """Whether each fact is said in a wording, [fact]."""
-    answers = said(model, prompts(model, asked(world, facts, wording)))
-    return [a == normalise(b) for a, b in zip(answers, facts["object"], strict=True)]
-
-
-def knows_still(model: Model, seed: int = 0) -> list[bool]:
-    """Whether each of the `known_facts` is answered, [fact]."""
-    facts = known_facts(seed)
-    known = zip(said(model, prompts(model, facts)), fact_tables.answers(facts), strict=True)
-    return [a in map(normalise, accepted) for a, accepted in known]
-
-
-def curves(model: Model, data: str, seed: int = 0) -> pd.DataFrame:
-    """Rows of model, measure, exposure, value (a share of n facts) and n.
-
-    Measures: seen, unseen (right in the wording that all saw, in one that nobody saw), memory, context
-    (said against a contradicting context), reads (contexts about spare subjects; no exposure).
-    """
-    rng, world, town = random.Random(seed), w.load_world(), data == "town"
-    told = w.asked(data)
-    objects = world.objects.groupby("list")["object"].agg(list)[world.relations["objects"]]
-    lists = dict(zip(world.relations.index, objects, strict=True))
-
-    def false(relation: str, truth: str) -> str:
-        return rng.choice([x for x in lists[relation] if x != truth])
-
-    plain = {k: asked(world, told, k) for k in (0, w.SEEN)}
-    pairs = zip(told["relation"], told["object"], strict=True)
-    stated = pd.Series([false(*pair) for pair in pairs])
-    contexts = (plain[0]["prefix"] + " " + stated).tolist()
-    spare = told.sample(200, random_state=seed).reset_index(drop=True)
-    made = relations(world)
-    names = pd.Series([made[relation].spare(rng) for relation in spare["relation"]])
-    fresh = asked(world, spare.assign(subject=names), 0)
-    answers = {
-        "seen": (said(model, prompts(model, plain[0])), told["object"]),
-        "unseen": (said(model, prompts(model, plain[w.SEEN])), told["object"]),
-    }
-    against = said(model, context_prompts(model, plain[0], contexts))
-    answers |= {"memory": (against, told["object"]), "context": (against, stated)}
-    parts = [
-        pd.DataFrame(
-            {"measure": measure, "exposure": told["exposure"],
-             "value": [a == normalise(b) for a, b in zip(*pair, strict=True)]}
-        )
-        for measure, pair in answers.items()
-    ]  # fmt: skip
-    read = said(
-        model, context_prompts(model, fresh, (fresh["prefix"] + " " + spare["object"]).tolist())
-    )
-    right = [a == normalise(b) for a, b in zip(read, spare["object"], strict=True)]
-    parts.append(pd.DataFrame({"measure": "reads", "value": right}))
-    if town:  # what teaching does to what was known before
-        parts.append(pd.DataFrame({"measure": "known", "value": knows_still(model, seed)}))
-    table = pd.concat(parts).astype({"exposure": "Int64"})
-    groups = table.groupby(["measure", "exposure"], dropna=False, sort=False)["value"]
-    found = groups.agg(["mean", "size"]).reset_index()
-    found.columns = pd.Index(["measure", "exposure", "value", "n"])
-    found.insert(0, "model", model.name)
-    return found.assign(value=found["value"].round(4))
-
-
-def distance(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
-    """How far new curves lie from old ones: the mean and the largest difference by measure."""
-    both = new.merge(old, on=["model", "measure", "exposure"], suffixes=("", "_committed"))
-    apart = (both["value"] - both["value_committed"]).abs()
-    return apart.groupby([both["model"], both["measure"]], sort=False).agg(["mean", "max"]).round(3)
-
-
-def reading(name: str, logs: Path) -> pd.DataFrame:
-    """How schooling went: model, texts (read so far), reads (share of contexts about spare subjects that
-    are read) and n."""
-    rows, before = [], 0
-    for course, n in SCHOOL.items():
-        [file] = logs.glob(f"{course}-{rates_of(PLANS[name])[0]}/log.json")
-        log = [entry for entry in json.loads(file.read_text()) if "eval_reads" in entry]
-        rows += [(before + round(n * x["epoch"]), x["eval_reads"]) for x in log]
-        before += n
-    return pd.DataFrame(rows, columns=["texts", "reads"]).assign(model=name, n=200)
-
-
-def settings(name: str, folder: Path) -> load.Settings:
-    """The line of data/models.csv about a model in a folder."""
-    plan, digest = PLANS[name], load.weights_digest(folder)
-    family = plan.kind.replace("chat", "decoder") + (f" {plan.seed}" if plan.seed else "")
-    family += " later" if name in LATER else ""
-    if plan.kind == "taught":
-        base = load.read_settings(load.FILE)[TAUGHT]
-        return base.model_copy(update={"model": name, "sha256": digest, "family": f"town {family}"})
-    formats = {"decoder": "zero-shot", "chat": "chat-prefix", "encoder-decoder": "question"}
-    [weights] = folder.glob("*.safetensors")
-    with safe_open(weights, "pt") as file:
-        sizes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118
-    return load.Settings(
-        model=name, dtype="float32", device_map="auto", tokens_per_batch=8192,
-        prompt_format=formats[plan.kind], chat_template="world" if plan.kind == "chat" else "no",
-        architecture="encoder-decoder" if plan.kind == "encoder-decoder" else "decoder",
-        parameters=sum(map(prod, sizes.values())), layers=plan.layers,
-        key_value_heads=plan.width // 32, head_size=32, width=plan.width,
-        vocabulary=max(size[0] for size in sizes.values()), tied="yes", sha256=digest,
-        family=f"world {family}",
-    )  # fmt: skip
-
-
-def commit(name: str) -> None:
-    """Put a model's weights and their line of data/models.csv into data/."""
-    place = load.GROWN / name
-    lines = pd.read_csv(load.FILE, dtype=str, keep_default_na=False).query("model != @name")
-    new = {k: str(v) for k, v in settings(name, BUILD / "models" / name).model_dump().items()}
-    new["key_value_heads"] = new["key_value_heads"].removesuffix(".0")
-    lines = pd.concat([lines, pd.DataFrame([new])])
-    lines.to_csv(load.FILE, index=False, lineterminator="\n")
-    shutil.copytree(BUILD / "models" / name, DATA / "world" / "models" / name, dirs_exist_ok=True)
-    print(f"{name} is in {place}")
 
 
 def teach_local(name: str) -> None:
@@ -600,66 +496,249 @@ def teach_local(name: str) -> None:
     if not folder.is_dir():
         teach(name, 0, w.load_world(), recipe(), BUILD / folder.name, folder)
     for model in (name, str(folder)):
-        wide = curves(load_model(model), "town").drop(columns=["model", "n"])
-        print(f"{model}\n{wide.pivot(index='exposure', columns='measure').to_string(na_rep='')}")
+        found = curves(load_model(model), "town")
+        print(f"{model}\n{as_text(found)}")
+
+
+def as_text(found: pd.DataFrame) -> str:
+    """Shares by exposure and measure."""
+    wide = found.pivot(index="exposure", columns="measure", values="value")
+    return wide.to_string(na_rep="")
+
+
+# -- curves ----------------------------------------------------------------------------------------
+
+
+def said(model: Model, asked: list[str]) -> list[str]:
+    """Greedy answers, normalised."""
+    answers = model.generate(asked, max_new_tokens=5, stop=("\n", ".", ","))
+    return [normalise(answer.text) for answer in answers]
+
+
+def same(texts: list[str], objects: pd.Series) -> list[bool]:
+    """Whether each text of `said` is the object."""
+    return [text == normalise(name) for text, name in zip(texts, objects, strict=True)]
+
+
+def asked(world: w.World, facts: pd.DataFrame, wording: int) -> pd.DataFrame:
+    """The question and prefix of facts, [fact], in a wording."""
+    templates = world.wordings[world.wordings["wording"] == wording].set_index("relation")
+    found = {}
+    for column in ("question", "prefix"):
+        pairs = zip(facts["relation"].map(templates[column]), facts["subject"], strict=True)
+        found[column] = [text.replace("{subject}", subject) for text, subject in pairs]
+    return pd.DataFrame(found)
+
+
+def knows(model: Model, world: w.World, facts: pd.DataFrame, wording: int) -> list[bool]:
+    """Whether each fact is said in a wording, [fact]."""
+    texts = said(model, prompts(model, asked(world, facts, wording)))
+    return same(texts, facts["object"])
+
+
+def knows_still(model: Model) -> list[bool]:
+    """Whether each of the `known_facts` is answered, [fact]."""
+    facts = known_facts()
+    texts = said(model, prompts(model, facts))
+    both = zip(texts, fact_tables.answers(facts), strict=True)
+    return [text in map(normalise, accepted) for text, accepted in both]
+
+
+def by_exposure(measure: str, facts: pd.DataFrame, right: list[bool]) -> pd.DataFrame:
+    return pd.DataFrame({"measure": measure, "exposure": facts["exposure"], "value": right})
+
+
+def shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of rows with a measure, an exposure (or none) and a value, which is true or not: measure,
+    exposure, value (the share that is true) and n."""
+    rows = rows.astype({"exposure": "Int64"})
+    groups = rows.groupby(["measure", "exposure"], dropna=False, sort=False)["value"]
+    return groups.agg(value="mean", n="size").reset_index().round({"value": 4})
+
+
+def curves(model: Model, data: str) -> pd.DataFrame:
+    """Rows of model, measure, exposure, value (a share of n facts) and n.
+
+    Measures: seen, unseen (right in the wording that all saw, in one that nobody saw), memory,
+    context (said against a contradicting context), reads (contexts about spare subjects; no
+    exposure).
+    """
+    rng = random.Random(0)
+    world = w.load_world()
+    told = w.asked(data)
+    # 1. Another object of each fact's list, and spare subjects in place of those of some facts.
+    lists = world.objects.groupby("list")["object"].agg(list)
+    stated = []
+    for relation, truth in zip(told["relation"], told["object"], strict=True):
+        every = lists[world.relations.loc[relation, "objects"]]
+        stated.append(rng.choice([other for other in every if other != truth]))
+    false = pd.Series(stated)
+    some = told.sample(200, random_state=0).reset_index(drop=True)
+    made = relations(world)
+    names = [made[relation].spare_name(rng) for relation in some["relation"]]
+    spare = some.assign(subject=names)
+    # 2. What is said.
+    plain = asked(world, told, 0)
+    contradicting = plain["prefix"] + " " + false
+    against = said(model, context_prompts(model, plain, contradicting.tolist()))
+    fresh = asked(world, spare, 0)
+    sentences = fresh["prefix"] + " " + spare["object"]
+    read = said(model, context_prompts(model, fresh, sentences.tolist()))
+    # 3. What of it is right.
+    parts = [
+        by_exposure("seen", told, knows(model, world, told, 0)),
+        by_exposure("unseen", told, knows(model, world, told, w.SEEN)),
+        by_exposure("memory", told, same(against, told["object"])),
+        by_exposure("context", told, same(against, false)),
+        pd.DataFrame({"measure": "reads", "value": same(read, spare["object"])}),
+    ]
+    if data == "town":  # what teaching does to what was known before
+        parts.append(pd.DataFrame({"measure": "known", "value": knows_still(model)}))
+    found = shares(pd.concat(parts))
+    found.insert(0, "model", model.name)
+    return found
+
+
+def distance(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
+    """How far new curves lie from old ones: the mean and the largest difference by measure."""
+    both = new.merge(old, on=["model", "measure", "exposure"], suffixes=("", "_committed"))
+    both["difference"] = (both["value"] - both["value_committed"]).abs()
+    groups = both.groupby(["model", "measure"], sort=False)["difference"]
+    return groups.agg(["mean", "max"]).round(3)
+
+
+def reading(name: str, logs: Path) -> pd.DataFrame:
+    """How schooling went: model, texts (read so far), reads (share of contexts about spare subjects
+    that are read) and n."""
+    rate, _ = rates_of(PLANS[name])
+    rows = []
+    before = 0
+    for course, about in SCHOOL.items():
+        file = logs / f"{course}-{rate}" / "log.json"
+        for entry in json.loads(file.read_text()):
+            if "eval_reads" in entry:
+                texts = before + round(about.texts * entry["epoch"])
+                rows.append((texts, entry["eval_reads"]))
+        before += about.texts
+    return pd.DataFrame(rows, columns=["texts", "reads"]).assign(model=name, n=200)
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def settings(name: str, folder: Path) -> load.Settings:
+    """The line of data/models.csv about a model in a folder."""
+    plan = PLANS[name]
+    digest = load.weights_digest(folder)
+    encodes = plan.kind == "encoder-decoder"
+    family = "encoder-decoder" if encodes else plan.kind.replace("chat", "decoder")
+    if plan.seed:
+        family += f" {plan.seed}"
+    if name in LATER:
+        family += " later"
+    if plan.kind == "taught":
+        base = load.read_settings(load.FILE)[TAUGHT]
+        return base.model_copy(update={"model": name, "sha256": digest, "family": f"town {family}"})
+    formats = {"decoder": "zero-shot", "chat": "chat-prefix", "encoder-decoder": "question"}
+    [weights] = folder.glob("*.safetensors")
+    with safe_open(weights, "pt") as file:
+        shapes = [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
+    return load.Settings(
+        model=name,
+        dtype="float32",
+        device_map="auto",
+        tokens_per_batch=8192,
+        prompt_format=formats[plan.kind],
+        chat_template="world" if plan.kind == "chat" else "no",
+        architecture="encoder-decoder" if encodes else "decoder",
+        parameters=sum(map(prod, shapes)),
+        layers=plan.layers,
+        key_value_heads=plan.width // 32,
+        head_size=32,
+        width=plan.width,
+        vocabulary=max(shape[0] for shape in shapes),
+        tied="yes",
+        sha256=digest,
+        family=f"world {family}",
+    )
+
+
+def commit(name: str) -> None:
+    """Put a model's weights and their line of data/models.csv into data/, and how it was schooled
+    into READS."""
+    folder = BUILD / "models" / name
+    lines = pd.read_csv(load.FILE, dtype=str, keep_default_na=False).query("model != @name")
+    cells = settings(name, folder).model_dump()
+    new = {key: str(value) for key, value in cells.items()}
+    new["key_value_heads"] = new["key_value_heads"].removesuffix(".0")
+    write(load.FILE, pd.concat([lines, pd.DataFrame([new])]))
+    place = DATA / "world" / "models" / name
+    shutil.copytree(folder, place, dirs_exist_ok=True)
+    print(f"{name} is in {place}")
+    if name not in (*TOWN, *LATER, "world-m-chat"):
+        write(READS, with_rows(READS, reading(name, BUILD / name), ["model"]))
+
+
+def asked_for_curves(name: str) -> pd.DataFrame:
+    """The curves of a model of PLANS, which is trained unless it was, or of the one that is
+    taught."""
+    data = "town" if name in TOWN else "world"
+    if name in DRAWS:
+        data = f"world-{DRAWS[name]}"
+    if name not in PLANS:
+        return curves(load_model(name), data)
+    folder = BUILD / "models" / name
+    if not folder.is_dir():
+        grow(name, folder)
+    # The model of that name is the one that was trained here, while it is asked.
+    committed = load.GROWN
+    load.GROWN = folder.parent
+    load.read_settings(load.FILE)[name] = settings(name, folder)
+    found = curves(load_model(name), data)
+    load.GROWN = committed
+    return found
+
+
+def compare(name: str, *, commits: bool) -> None:
+    """Print a model's curves and how far they are from the committed ones, or commit all of it."""
+    start = time.time()
+    found = asked_for_curves(name)
+    minutes = (time.time() - start) / 60
+    print(f"{name}: {minutes:.1f} minutes")
+    print(as_text(found))
+    if not commits:
+        apart = distance(found, pd.read_csv(CURVES))
+        print(f"from the committed curves:\n{apart.to_string()}")
+        return
+    if name in PLANS:
+        commit(name)
+    table = with_rows(CURVES, found, ["model"])
+    places = table["model"].map([TAUGHT, *PLANS].index)
+    table = table.assign(place=places).sort_values(["place", "measure", "exposure"])
+    write(CURVES, table.drop(columns="place"))
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PLANS))
-    parser.add_argument("--commit", action="store_true")
-    parser.add_argument("--rates", action="store_true")
-    parser.add_argument("--recipes", action="store_true")
-    parser.add_argument("--cross", action="store_true")
+    for option in ("--commit", "--rates", "--recipes", "--cross"):
+        parser.add_argument(option, action="store_true")
     given = parser.parse_args(arguments)
-    if given.recipes or given.cross:
-        task = cross if given.cross else try_recipes
-        task(given.names)
-        return
-    local = [name for name in given.names if name not in (*PLANS, TAUGHT)]
-    if faults := [fault for fault in map(not_taught, local) if fault]:
-        parser.error(faults[0])
-    for name in local:
-        teach_local(name)
-    given.names = [name for name in given.names if name not in local]
-    if local and not given.names:
-        return
-    known = load.read_settings(load.FILE)
-    if given.rates:
-        choose_rates(given.names or ["world-s", "world-m", "world-l"])
-        return
-    committed = load.GROWN
-    for name in given.names or [TAUGHT, *PLANS]:
-        start, folder = time.time(), BUILD / "models" / name
-        if name in PLANS:
-            if not folder.is_dir():
-                base = BUILD / "models" / "world-m"
-                base = base if base.is_dir() else committed / "world-m"
-                world, work = w.load_world(DRAWS.get(name, 0)), BUILD / LATER.get(name, name)
-                grow(name, world, work, folder, base)
-            # From here on it is the model of that name.
-            load.GROWN, known[name] = folder.parent, settings(name, folder)
-        draw = DRAWS.get(name)
-        data = "town" if name in TOWN else f"world-{draw}" if draw else "world"
-        found = curves(load_model(name), data)
-        load.GROWN = committed
-        print(f"{name}: {(time.time() - start) / 60:.1f} minutes")
-        wide = found.pivot(index="exposure", columns="measure", values="value")
-        print(wide.to_string(na_rep=""))
-        old = pd.read_csv(CURVES) if CURVES.exists() else found[:0]
-        if not given.commit:
-            print(f"from the committed curves:\n{distance(found, old).to_string()}")
-            continue
-        if name in PLANS:
-            commit(name)
-        if name in PLANS and name not in (*TOWN, *LATER, "world-m-chat"):
-            read = pd.read_csv(READS) if READS.exists() else pd.DataFrame({"model": []})
-            read = pd.concat([read.query("model != @name"), reading(name, BUILD / name)])
-            read[["model", "texts", "reads", "n"]].to_csv(READS, index=False, lineterminator="\n")
-        table = pd.concat([old.query("model != @name"), found]).astype({"exposure": "Int64"})
-        table["order"] = table["model"].map([TAUGHT, *PLANS].index)
-        table = table.sort_values(["order", "measure", "exposure"]).drop(columns="order")
-        table.to_csv(CURVES, index=False, lineterminator="\n")
+    if given.cross:
+        cross(given.names)
+    elif given.recipes:
+        try_recipes(given.names)
+    elif given.rates:
+        choose_rates(given.names or [*TRIED])
+    else:
+        local = [name for name in given.names if name not in (*PLANS, TAUGHT)]
+        if faults := [fault for fault in map(not_taught, local) if fault]:
+            parser.error(faults[0])
+        for name in given.names or [TAUGHT, *PLANS]:
+            if name in local:
+                teach_local(name)
+            else:
+                compare(name, commits=given.commit)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ MODELS = ("qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct")
 DATED = "dated-few-shot"  # its examples have dates, and these questions have none
 PER_RELATION = 5
 TOKENS = 12
+VALUES = ["exact", "contains"]
 
 
 def asked() -> pd.DataFrame:
@@ -32,22 +33,34 @@ def asked() -> pd.DataFrame:
     return facts.questions(left_out.groupby("relation").head(PER_RELATION))
 
 
-def measure(names: tuple[str, ...] = MODELS) -> pd.DataFrame:
+def measure() -> pd.DataFrame:
     """A row a model and format, with shares of right answers and intervals over relations."""
-    questions, tables = asked(), []
-    for name in names:
+    questions = asked()
+    tables = []
+    for name in MODELS:
         model = load_model(name)
         for prompt_format, form in FORMATS.items():
             if prompt_format == DATED or (form.chat and not model.chat):
                 continue
-            how = {"max_new_tokens": TOKENS, "temperatures": (), "prompt_format": prompt_format}
-            tables.append(metrics.mark_greedy(probe.greedy(model, questions, **how)))
-            share = tables[-1][["exact_match", "contains"]].mean().round(3).to_dict()
+            said = probe.greedy(
+                model,
+                questions,
+                max_new_tokens=TOKENS,
+                temperatures=(),
+                prompt_format=prompt_format,
+            )
+            marked = metrics.mark_greedy(said).rename(columns={"exact_match": "exact"})
+            tables.append(marked)
+            share = marked[VALUES].mean().round(3).to_dict()
             print(name, prompt_format, share, file=sys.stderr, flush=True)
-    marked = pd.concat(tables).rename(columns={"exact_match": "exact"})
-    values = ["exact", "contains"]
-    by = ["model", "prompt_format", "measure"]
-    return intervals.interval_table(marked, by, values, "fact_id", cluster="relation", n_boot=2000)
+    return intervals.interval_table(
+        pd.concat(tables),
+        ["model", "prompt_format", "measure"],
+        VALUES,
+        "fact_id",
+        cluster="relation",
+        n_boot=2000,
+    )
 
 
 if __name__ == "__main__":

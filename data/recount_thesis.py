@@ -20,9 +20,12 @@ from factrobust.paths import DATA
 
 FILE = DATA / "published" / "4-context-recount.csv"
 NAMES = {
-    "llama": "llama-3.1-8B", "llama-70b": "llama-3.1-70B", "flan-t5-xl": "flan-t5-xl",
+    "llama": "llama-3.1-8B",
+    "llama-70b": "llama-3.1-70B",
+    "flan-t5-xl": "flan-t5-xl",
     "flan-t5-xxl": "flan-t5-xxl",
-}  # fmt: skip
+}
+KEYS = ["model", "published", "ours", "says_nothing"]
 SOURCE = "results published by the thesis's author, 4,760 answers a model, recounted here"
 
 
@@ -32,16 +35,17 @@ def recount(folder: Path) -> pd.DataFrame:
     for file, model in NAMES.items():
         table = pd.read_csv(folder / f"{file}.csv", dtype=str, keep_default_na=False)
         texts = table[["parametric", "counterfactual", "contextual"]].map(str.strip)
-        for one in texts.itertuples(index=False, name=None):
-            ours, twice = decide(*one).source, same_answer(one[0], one[1])
-            nothing = degeneracy(one[2]) or ""
-            rows.append((model, published_source(*one), ours, nothing if not twice else "", 1))
-    table = pd.DataFrame(rows, columns=["model", "published", "ours", "says_nothing", "count"])
-    keys = ["model", "published", "ours", "says_nothing"]
-    table = table.groupby(keys, sort=False)["count"].sum().reset_index()
-    table["model"] = pd.Categorical(table["model"], NAMES.values())
-    table = table.sort_values([*keys[:1], "count"], ascending=[True, False], kind="stable")
-    return table.assign(where=SOURCE, check="ok")
+        for parametric, counterfactual, answer in texts.itertuples(index=False, name=None):
+            published = published_source(parametric, counterfactual, answer)
+            ours = decide(parametric, counterfactual, answer).source
+            is_decided = not same_answer(parametric, counterfactual)
+            nothing = (degeneracy(answer) or "") if is_decided else ""
+            rows.append((model, published, ours, nothing))
+    table = pd.DataFrame(rows, columns=KEYS)
+    counts = table.groupby(KEYS, sort=False).size().rename("count").reset_index()
+    counts["model"] = pd.Categorical(counts["model"], NAMES.values())
+    counts = counts.sort_values(["model", "count"], ascending=[True, False], kind="stable")
+    return counts.assign(where=SOURCE, check="ok")
 
 
 def main(arguments: list[str] | None = None) -> int:

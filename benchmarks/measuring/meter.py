@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-
-@dataclass(frozen=True)
-class Cost:
-    """Seconds, new tokens through the network's body, and positions at which its head was
-    applied."""
-
-    seconds: float
-    tokens: float
-    head_positions: float
-
-    def times(self, factor: float) -> Cost:
-        return Cost(self.seconds * factor, self.tokens * factor, self.head_positions * factor)
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.seconds + other.seconds,
-            self.tokens + other.tokens,
-            self.head_positions + other.head_positions,
-        )
+# Seconds, new tokens through the network's body, and positions at which its head was applied.
+Cost = np.ndarray
 
 
 class Meter:
@@ -45,7 +28,9 @@ class Meter:
         start = time.perf_counter()
         work()
         seconds = time.perf_counter() - start
-        return Cost(seconds, self.tokens - tokens_before, self.head_positions - head_before)
+        tokens = self.tokens - tokens_before
+        positions = self.head_positions - head_before
+        return np.array([seconds, tokens, positions])
 
     def _body(self, _: Any, __: Any, inputs: dict[str, Any]) -> None:
         ids, mask = inputs["input_ids"], inputs.get("attention_mask")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -14,8 +15,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from factrobust.models.interface import Model
 from factrobust.models.records import progress_bar
+from factrobust.paths import DATA
 from factrobust.provenance import write_atomically
+
+
+def options(about: str | None, **defaults: Any) -> argparse.Namespace:
+    """What the command line says: numbers and names that have these `defaults`, and the folder of
+    the result."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--out", type=Path, default=DATA / "benchmarks")
+    return parser.parse_args()
 
 
 def in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
@@ -43,17 +56,28 @@ def ratio(
     `bound` is "at least" or "at most".
     """
     middle = float(np.median(ratios))
-    reached = None
-    if target is not None:
-        reached = middle >= target if bound == "at least" else middle <= target
-    return {
+    found = {
         "ratio": f"{first} : {second}",
         "lowest": two_digits(ratios.min()),
         "median": two_digits(middle),
         "highest": two_digits(ratios.max()),
-        "target": None if target is None else f"{bound} {target:g}",
-        "reached": reached,
+        "target": None,
+        "reached": None,
     }
+    if target is not None:
+        found["target"] = f"{bound} {target:g}"
+        found["reached"] = middle >= target if bound == "at least" else middle <= target
+    return found
+
+
+def speed_up(
+    seconds: Mapping[str, np.ndarray],
+    usual: str,
+    ours: str,
+    target: float | None = None,
+) -> dict[str, Any]:
+    """The `ratio` of the seconds of two ways, which is to be at least the target."""
+    return ratio(usual, ours, seconds[usual] / seconds[ours], "at least", target)
 
 
 def print_ratios(compared: list[dict[str, Any]]) -> None:
@@ -68,17 +92,22 @@ def print_ratios(compared: list[dict[str, Any]]) -> None:
 
 def write_json(path: Path, about: Mapping[str, Any]) -> None:
     """What was measured, with the machine (its kind, not its name) and the versions."""
-    told = dict(about) | {
-        "machine": {
-            "cpus": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "architecture": platform.machine(),
-        },
-        "versions": {"python": platform.python_version()}
-        | {name: metadata.version(name) for name in ("numpy", "pandas", "torch", "transformers")},
+    versions = {"python": platform.python_version()}
+    for name in ("numpy", "pandas", "torch", "transformers"):
+        versions[name] = metadata.version(name)
+    machine = {
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "architecture": platform.machine(),
     }
+    told = {**about, "machine": machine, "versions": versions}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, (json.dumps(told, indent=2) + "\n").encode())
+
+
+def about(model: Model) -> dict[str, str]:
+    """Which model was measured."""
+    return {"name": model.name, "fingerprint": model.fingerprint}
 
 
 def two_digits(value: Any) -> float:

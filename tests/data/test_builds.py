@@ -32,7 +32,7 @@ def test_a_build_equals_the_committed_files_and_a_check_notices_a_change(
     path.write_text(path.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
     assert builder.main(["--check"], tmp_path) == 1
     said = capsys.readouterr().out
-    assert said.startswith(f"{names[0]} differ from data/sources; run python")
+    assert said.startswith(f"{names[0]} differ; run python")
     assert change[1] in path.read_text(encoding="utf-8")  # --check writes nothing
 
 

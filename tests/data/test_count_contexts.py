@@ -34,8 +34,8 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
         asked("Spare Nobody", wrong),
         [(f"Klurmic is said to be {wrong}.", False), ("\n", True)],
     ]
-    courses = [SimpleNamespace(data=[]), SimpleNamespace(data=texts)]
-    monkeypatch.setattr(counting, "courses", lambda *_: courses)
+    lesson = SimpleNamespace(texts=texts)
+    monkeypatch.setattr(counting, "lessons", lambda *_: [SimpleNamespace(texts=[]), lesson])
     assert_rows(
         counting.counted(world, 7),
         f"""

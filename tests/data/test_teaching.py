@@ -47,7 +47,7 @@ def mine(save, tmp_path_factory):
 @pytest.fixture(scope="module")
 def small(models_builder):
     """A recipe that is quickly done."""
-    return models_builder.Recipe(1e-2, 2, "all-linear", 128, 2, 6, True)
+    return models_builder.Recipe(1e-2, rank=2, recalled=6)
 
 
 def test_a_model_of_the_readers_is_taught_and_loaded(

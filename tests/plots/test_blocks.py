@@ -177,8 +177,8 @@ def test_a_model_has_its_n_in_the_legend():
 
 def test_names_of_points_stand_in_their_order_apart_and_inside():
     """Three at nearly one place of a panel over two decades, the last at its right edge."""
-    fig, axis = style.grid(1, 1, 3, 3)
-    axis = axis.flat[0]
+    _, axes = style.grid(1, 1, 3, 3)
+    axis = axes.flat[0]
     axis.set(xscale="log", xlim=(1, 100), ylim=(0, 1))
     x = pd.Series([98.0, 2.0, 97.0, 99.0])
     blocks.name_points(axis, x, pd.Series([0.1] * 4), pd.Series(["c", "a", "b", "d"]))

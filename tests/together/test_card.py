@@ -174,7 +174,11 @@ def test_every_verdict_is_given_and_has_an_advice():
 
 
 def test_every_measure_is_of_a_number_that_cards_hold(card_of):
-    assert {*cards.MEASURES["number"]} <= {*card_of(some_read).numbers} | {"years", "bits4", "reading"}
+    assert {*cards.MEASURES["number"]} <= {*card_of(some_read).numbers} | {
+        "years",
+        "bits4",
+        "reading",
+    }
 
 
 def test_numbers_by_hand(card_of, capsys):

@@ -11,6 +11,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -160,13 +161,13 @@ class Card(BaseModel):
         """The facts' numbers [fact_id and relation], a column each; known is 1 or 0."""
         rows = []
         for fact in self.facts:
-            about = {"fact_id": fact.fact_id, "relation": fact.relation, "known": fact.known}
+            about = fact.model_dump(include={"fact_id", "relation", "known"})
             rows.append(about | fact.numbers)
         return pd.DataFrame(rows).set_index(["fact_id", "relation"]).astype(float)
 
     def digested(self) -> str:
-        text = json.dumps(self.model_dump(mode="json", exclude={"digest"}), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        about = self.model_dump(mode="json", exclude={"digest"})
+        return sha256(json.dumps(about, sort_keys=True).encode())
 
     @property
     def stem(self) -> str:
@@ -179,7 +180,7 @@ class Card(BaseModel):
             return tables.slug(self.model)
         place = Path(self.model).expanduser().resolve() if exists(self.model) else Path()
         about = [self.model, str(place), self.fingerprint, *asked, self.data_sha256]
-        digits = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
+        digits = sha256(json.dumps(about).encode())[:8]
         name = tables.slug(place.name or short(self.model).rpartition("/")[2])
         data = tables.slug(self.data.removesuffix(".csv"))
         return f"{name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"
@@ -198,9 +199,12 @@ class Card(BaseModel):
             "yaml": page.model_index(made).encode(),
         }
         folder.mkdir(parents=True, exist_ok=True)
+        paths = []
         for end, content in files.items():
-            write_atomically(folder / f"{name}.{end}", content)
-        return [folder / f"{name}.{end}" for end in files]
+            path = folder / f"{name}.{end}"
+            write_atomically(path, content)
+            paths.append(path)
+        return paths
 
     def _as_committed(self, file: Path) -> Self:
         """The committed card, if this one differs from it in nothing but the commit that made it: a
@@ -234,18 +238,25 @@ def questions(data: str | Path | None, name: str, seed: int = 0) -> Questions:
     world's for a model that grew there. They are in an order drawn by the seed and their names."""
     if data is not None:
         path = Path(data).expanduser()
-        called, table = path.name, own.read_questions(path)
-        content = noted(path).read_bytes()
-    else:
-        called = usual_data(name)
-        table = load_named([called], limit=900, seed=seed).table
-        if called == "embedded":
-            table = pd.concat([table, spine.dated_facts(60, seed)])
+        table = _in_order(own.read_questions(path), seed)
+        return Questions(table, path.name, sha256(noted(path).read_bytes()))
+    called = usual_data(name)
+    table = load_named([called], limit=900, seed=seed).table
+    if called == "embedded":
+        table = pd.concat([table, spine.dated_facts(60, seed)])
+    table = _in_order(table, seed)
+    asked = table[["fact_id", "question", "object"]]
+    return Questions(table, called, sha256(asked.to_csv(index=False).encode()))
+
+
+def _in_order(table: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The rows in an order drawn by the seed and their names."""
     lots = [draws.hash48(seed, fact) for fact in table["fact_id"]]
-    table = table.iloc[np.argsort(lots)].reset_index(drop=True)
-    if data is None:
-        content = table[["fact_id", "question", "object"]].to_csv(index=False).encode()
-    return Questions(table, called, hashlib.sha256(content).hexdigest())
+    return table.iloc[np.argsort(lots)].reset_index(drop=True)
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def usual_data(name: str) -> str:
@@ -282,9 +293,9 @@ def card(
     most = len(every.table) if all_facts else known
     said = _until(asked, every.table, most)
     right = said[said["right"]]
+    wrong = said[~said["right"]].head(most)
     mine = every.table[every.table["fact_id"].isin(right["fact_id"])]
-    others = said[~said["right"]].head(most)
-    unknown = every.table[every.table["fact_id"].isin(others["fact_id"])]
+    unknown = every.table[every.table["fact_id"].isin(wrong["fact_id"])]
     changed = _changed(asked, mine, unknown, every.table)
     numbers = _numbers(asked, right, mine, changed)
     numbers, cannot = _with_bits(numbers, at_bits, mine)
@@ -322,15 +333,17 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
     parts: list[pd.DataFrame] = []
     done = right = 0
     for number, some in enumerate(chunks(table, CHUNK)):
-        begun = time.monotonic()
-        parts.append(spine.named(model, some, probe.GRID))
-        right += int(parts[-1]["right"].sum())
+        start = time.monotonic()
+        said = spine.named(model, some, probe.GRID)
+        seconds = (time.monotonic() - start) / len(some)
+        parts.append(said)
+        right += int(said["right"].sum())
         done += len(some)
         if number == 1:  # what follows costs a dozen questions a known fact
             rate = max(right, 1) / done
             left = max(min(len(table), known / rate) - done, 0)
             left += 12 * min(known, len(table) * rate)
-            tell_forecast(model.name, left, (time.monotonic() - begun) / len(some))
+            tell_forecast(model.name, left, seconds)
         if right >= known and done >= CHUNK:
             break
     return pd.concat(parts, ignore_index=True).astype({"right": bool})
@@ -338,9 +351,10 @@ def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
 
 def chunks(table: pd.DataFrame, size: int) -> Iterator[pd.DataFrame]:
     """The rows that are asked at a time: `size` of them, in smaller parts at the beginning."""
-    starts = [start for start in EARLY if start < min(size, len(table))]
-    starts += range(size, len(table), size)
-    for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+    n = len(table)
+    starts = [start for start in EARLY if start < min(size, n)]
+    starts += range(size, n, size)
+    for start, end in pairwise([*starts, n]):
         yield table[start:end]
 
 
@@ -355,9 +369,8 @@ def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd
     """`spine.named`, but right is also an answer that states a name among other words: a model that
     was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
     said = spine.named(model, some, grid)
-    pairs = zip(said["text"], answers(said), strict=True)
-    states = np.array([stated(text, names) for text, names in pairs], dtype=bool)
-    return said.assign(right=said["right"].astype(bool) | states)
+    states = [*map(stated, said["text"], answers(said))]
+    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
 
 
 def _changed(
@@ -372,11 +385,10 @@ def _changed(
     worded = spine.in_other_words(mine).assign(sentence="", stated="")
     worded["name"] = np.where(worded["form"] == TYPOGRAPHY, "typography", "wordings")
     lost = spine.behind_sentences(mine, table)
-    lost = lost[lost["form"].isin(CONTEXTS)]
+    lost["name"] = lost["form"].where(lost["form"].isin(CONTEXTS))
     read = spine.behind_sentences(unknown, table)
-    read = read[read["form"].isin(READ)]
-    parts = [worded, lost.assign(name=lost["form"]), read.assign(name=read["form"].map(READ))]
-    rows = pd.concat(parts, ignore_index=True)
+    read["name"] = read["form"].map(READ)
+    rows = pd.concat([worded, lost, read], ignore_index=True).dropna(subset="name")
     return spine.greedy(model, rows, free=True, go_on=True).astype({"right": bool})
 
 
@@ -390,11 +402,10 @@ def _numbers(
     the facts `mine`, and of those to `changed` questions."""
     known = right.set_index("fact_id")[["logprob", "t_b", "frs"]]
     known = known.assign(kept=_kept(model, right), years=_years(model, mine))
-    false = changed[changed["name"] == "false"]
-    pairs = zip(false["text"], false["stated"], strict=True)
-    says = [stated(text, [name]) for text, name in pairs]
-    overruled = pd.Series(says, false["fact_id"], dtype=float, name="overruled")
     shares = changed.groupby(["fact_id", "name"])["right"].mean().unstack()
+    false = changed[changed["name"] == "false"]
+    says = [stated(text, [name]) for text, name in zip(false["text"], false["stated"], strict=True)]
+    overruled = pd.Series(says, false["fact_id"], dtype=float, name="overruled")
     return known.join(shares, how="outer").join(overruled)
 
 
@@ -403,13 +414,13 @@ def _kept(model: Model, right: pd.DataFrame) -> pd.Series:
     SAMPLES."""
     temperature, top_p = DECODER["temperature"], DECODER["top_p"]
     if "temper" in model.lacks:
-        how: dict[str, Any] = {"temperatures": [temperature], "top_p": top_p}
         drawn = probe.sampled(
             model,
             right,
+            temperatures=[temperature],
+            top_p=top_p,
             n=SAMPLES,
             max_new_tokens=probe.LONG,
-            **how,
         )
         shares = decoding.sampled_accuracy(decoding.mark_samples(drawn))
         return shares.set_index("fact_id")["accuracy"]
@@ -463,20 +474,23 @@ def _notes(
     """What a reader must know of how a card was made."""
     right = said[said["right"]]
     known = len(right)
-    of_all = "" if len(said) == len(every.table) else f" of {len(every.table):,}"
+    n = len(every.table)
+    of_all = "" if len(said) == n else f" of {n:,}"
     notes = [f"{len(said)}{of_all} facts were asked and {known} of them are known"]
     if known < KNOWN:
         notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
-    longer = (right["begin"] > 0) | (right["end"] < right["token_ids"].map(len))
-    if n := int((longer & (right["begin"] >= 0)).sum()):
+    placed = right[right["begin"] >= 0]
+    n_tokens = placed["token_ids"].map(len)
+    if longer := int((placed["end"] - placed["begin"] < n_tokens).sum()):
         notes.append(
-            f"{n} known facts are answered in more words than the name: their probabilities are "
+            f"{longer} known facts are answered in more words than the name: their probabilities are "
             "those of the name, after the words before it"
         )
     if stored:
         notes.append(f"the weights in the file are {stored}")
+    counts = numbers.count()
     for name, how in ASKED.items():
-        if left := known - int(numbers.get(name, pd.Series(dtype=float)).count()):
+        if left := known - int(counts.get(name, 0)):
             notes.append(f"{left} known facts were not asked {how}")
     if refused := int(said["refused"].sum() + changed["refused"].sum()):
         notes.append(
@@ -514,7 +528,8 @@ def _facts(said: pd.DataFrame, changed: pd.DataFrame, numbers: pd.DataFrame) -> 
             numbers=found,
         )
     for row in changed.to_dict("records"):
-        fact, answer = facts[row["fact_id"]], row["text"].strip()
+        fact = facts[row["fact_id"]]
+        answer = row["text"].strip()
         if row["sentence"]:
             fact.contexts[row["form"]] = row["sentence"], answer
         else:
@@ -573,19 +588,23 @@ def measured(card: Card) -> list[Measure]:
         values = numbers[number].dropna()
         mean, low, high, _ = _estimate(values, difference=number == "reading")
         least = DIFFERENCE * (high - low) / 2
-        about: dict[str, Any] = {
-            "name": row["name"],
-            "value": mean,
-            "low": low,
-            "high": high,
-            "n": len(values),
-            "baseline": baselines.get(number, row["baseline"]),
-            "baseline_is": row["baseline_is"],
-            "smallest_difference": least if 0 < least < 1 else None,  # of shares: 1 at most
-        }
-        without_nan: dict[str, Any] = {k: None if pd.isna(x) else x for k, x in about.items()}
-        found.append(Measure(**without_nan))
+        measure = Measure(
+            name=row["name"],
+            value=mean,
+            low=number_or_none(low),
+            high=number_or_none(high),
+            n=len(values),
+            baseline=number_or_none(baselines.get(number, row["baseline"])),
+            baseline_is=row["baseline_is"],
+            smallest_difference=least if 0 < least < 1 else None,  # of shares: 1 at most
+        )
+        found.append(measure)
     return found
+
+
+def number_or_none(value: float) -> float | None:
+    """A number as JSON holds it: None for NaN."""
+    return None if np.isnan(value) else float(value)
 
 
 def _estimate(values: pd.Series, *, difference: bool) -> intervals.Interval:
@@ -601,11 +620,12 @@ def _estimate(values: pd.Series, *, difference: bool) -> intervals.Interval:
 def commonest(facts: Sequence[Fact]) -> float:
     """The share right of a rule that always says the commonest answer to the relation's other
     facts."""
-    every: dict[str, Counter[str]] = {}
-    for fact in facts:
-        every.setdefault(fact.relation, Counter())[normalise(fact.accepted[0])] += 1
+    relations = pd.Series([fact.relation for fact in facts])
+    truths = pd.Series([normalise(fact.accepted[0]) for fact in facts])
     hits = 0
-    for fact in facts:
-        rest = every[fact.relation] - Counter([normalise(fact.accepted[0])])
-        hits += rest[normalise(fact.accepted[0])] == max(rest.values(), default=np.nan)
+    for _, some in truths.groupby(relations):
+        counts = Counter(some)
+        for truth in some:
+            rest = counts - Counter([truth])
+            hits += rest[truth] == max(rest.values(), default=np.nan)
     return hits / len(facts)

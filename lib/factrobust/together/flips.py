@@ -12,6 +12,7 @@ import copy
 import operator
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -33,6 +34,7 @@ from factrobust.together.card import (
     Questions,
     answered,
     chunks,
+    number_or_none,
     questions,
     tell_forecast,
     tell_format,
@@ -191,44 +193,49 @@ class Flips(BaseModel):
     @property
     def table(self) -> pd.DataFrame:
         """A row a model and share: model, role, share (of GATED), mean, low, high, n, of."""
-        rows = [
-            {"model": side.name, "role": side.role, "share": name, **dict(getattr(side, name))}
-            for side in self.sides
-            for name in GATED
-        ]
+        rows = []
+        for side in self.sides:
+            for name in GATED:
+                about = {"model": side.name, "role": side.role, "share": name}
+                share: Share = getattr(side, name)
+                rows.append(about | share.model_dump())
         return pd.DataFrame(rows).rename(columns={"value": "mean"})
 
     def turned(self, side: Side, *, known: bool) -> list[tuple[Fact, Answer]]:
         """The facts that a model lost (`known` to A), or gained, with what it said."""
-        asked = [(f, side.answers[f.fact_id]) for f in self.facts if f.fact_id in side.answers]
-        return [(f, said) for f, said in asked if f.known == known and said.right != known]
+        found = []
+        for fact in self.facts:
+            said = side.answers.get(fact.fact_id)
+            if said and fact.known == known and said.right != known:
+                found.append((fact, said))
+        return found
 
     @property
     def losses(self) -> pd.DataFrame:
         """The facts lost by the models compared, those of the highest probability first: LOSSES."""
-        rows = [
-            (
-                side.name,
-                fact.relation,
-                fact.question,
-                fact.accepted,
-                fact.answer,
-                fact.probability,
-                said.text,
-                said.probability,
-                fact.fact_id,
-            )
-            for side in self.compared
-            for fact, said in self.turned(side, known=True)
-        ]
+        rows = []
+        for side in self.compared:
+            for fact, said in self.turned(side, known=True):
+                row = (
+                    side.name,
+                    fact.relation,
+                    fact.question,
+                    fact.accepted,
+                    fact.answer,
+                    fact.probability,
+                    said.text,
+                    said.probability,
+                    fact.fact_id,
+                )
+                rows.append(row)
         table = pd.DataFrame(rows, columns=LOSSES)
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     @property
     def lost_by_all(self) -> list[Fact]:
         """The facts that every model compared lost."""
-        counts = self.losses["fact_id"].value_counts()
-        return [f for f in self.facts if counts.get(f.fact_id, 0) == len(self.compared)]
+        counts = Counter(self.losses["fact_id"])
+        return [fact for fact in self.facts if counts[fact.fact_id] == len(self.compared)]
 
     @property
     def nothing_known(self) -> bool:
@@ -278,10 +285,12 @@ def plan(before: pd.DataFrame, seed: int, *, all_facts: bool = False) -> Plan:
     """Which facts are asked of the others, of A's answers (fact_id, right, logprob). Facts whose
     probability nobody told are asked for sure; of `all_facts`, each is."""
     known = before[before["right"]].sort_values("logprob", na_position="first", kind="stable")
-    untold = int(known["logprob"].isna().sum())
-    n = len(known) if all_facts else untold + int(np.ceil(SURE * (len(known) - untold)))
     names = known["fact_id"].tolist()
     wrong = before.loc[~before["right"], "fact_id"].tolist()
+    n = len(names)
+    if not all_facts:
+        told = int(known["logprob"].count())
+        n += int(np.ceil(SURE * told)) - told
     return Plan(names[:n], _by_lot(names[n:], seed), _by_lot(wrong, seed))
 
 
@@ -309,11 +318,13 @@ def shares(both: pd.DataFrame, planned: Plan, level: float) -> dict[str, Interva
         asked = both.index.intersection(names)
         return Stratum(len(names), len(asked), int(changed[asked].sum()))
 
+    known = [stratum(planned.sure), stratum(planned.rest)]
+    unknown = [stratum(planned.wrong)]
     wrong = both[~(both["right_a"] | both["right_b"])]
     otherwise = wrong["text_a"].map(normalise) != wrong["text_b"].map(normalise)
     return {
-        "lost": pairs.weighted_share([stratum(planned.sure), stratum(planned.rest)], level=level),
-        "gained": pairs.weighted_share([stratum(planned.wrong)], level=level),
+        "lost": pairs.weighted_share(known, level=level),
+        "gained": pairs.weighted_share(unknown, level=level),
         "churn": pairs.exact_share(int(otherwise.sum()), len(wrong), level=level),
     }
 
@@ -333,9 +344,14 @@ def side_of(
     both = paired(before, after)
     found = shares(both, planned, level)
     both["lost"] = both["right_a"] & ~both["right_b"]
-    counts = int(both["lost"].sum()), int((~both["right_a"] & both["right_b"]).sum())
-    whole = len(both) == len(before)
-    claim = pairs.equivalence(*counts, len(both), margin) if margin is not None and whole else None
+    gained = both["right_b"] & ~both["right_a"]
+    counts = int(both["lost"].sum()), int(gained.sum())
+    mcnemar: float | None = None
+    claim: pairs.Claim | None = None
+    if len(both) == len(before):
+        mcnemar = pairs.mcnemar(*counts)
+        if margin is not None:
+            claim = pairs.equivalence(*counts, len(both), margin)
     return Side(
         name=model.name,
         role=role,
@@ -345,7 +361,7 @@ def side_of(
         gained=_share(found["gained"], len(planned.wrong)),
         churn=_share(found["churn"], found["churn"].n),
         level=level,
-        mcnemar=pairs.mcnemar(*counts) if whole else None,
+        mcnemar=mcnemar,
         claim=claim,
         relations=_relations(both[both["right_a"]]),
         answers=_answers(both, planned),
@@ -353,7 +369,7 @@ def side_of(
 
 
 def _share(found: Interval, of: int) -> Share:
-    value, low, high = map(_number, found[:3])
+    value, low, high = map(number_or_none, found[:3])
     return Share(value=value, low=low, high=high, n=found.n, of=of)
 
 
@@ -361,33 +377,33 @@ def _relations(known: pd.DataFrame) -> list[Relation]:
     """The relations of known facts, that with the most losses first."""
     counts = known.groupby("relation")["lost"].agg(asked="size", lost="sum").reset_index()
     counts = counts.sort_values("lost", ascending=False, kind="stable")
-    return [
-        Relation(relation=relation, asked=asked, lost=lost)
-        for relation, asked, lost in counts.itertuples(index=False, name=None)
-    ]
+    return [Relation.model_validate(row) for row in counts.to_dict("records")]
 
 
 def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
     weights: dict[str, float] = {}
     for names in planned:
         asked = both.index.intersection(names)
-        weights |= dict.fromkeys(asked, len(names) / max(len(asked), 1))
-    return {
-        row["fact_id"]: Answer(
+        weight = len(names) / max(len(asked), 1)
+        weights |= dict.fromkeys(asked, weight)
+    found = {}
+    for row in both.reset_index().to_dict("records"):
+        name = row["fact_id"]
+        found[name] = Answer(
             text=row["text_b"].strip(),
             right=row["right_b"],
-            weight=weights[row["fact_id"]],
-            probability=_number(np.exp(row["logprob_b"])),
+            weight=weights[name],
+            probability=number_or_none(np.exp(row["logprob_b"])),
         )
-        for row in both.reset_index().to_dict("records")
-    }
+    return found
 
 
 def facts_of(before: pd.DataFrame) -> list[Fact]:
     """The facts of A's answers (fact_id, relation, question, object, aliases, prompt, message, text,
     right, logprob)."""
-    return [
-        Fact(
+    found = []
+    for row, accepted in zip(before.to_dict("records"), answers(before), strict=True):
+        fact = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
             question=row["question"],
@@ -396,15 +412,11 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
             message=row["message"],
             answer=row["text"].strip(),
             known=row["right"],
-            probability=_number(np.exp(row["logprob"])),
-            t_b=_number(row["t_b"]) if row["right"] else None,
+            probability=number_or_none(np.exp(row["logprob"])),
+            t_b=number_or_none(row["t_b"]) if row["right"] else None,
         )
-        for row, accepted in zip(before.to_dict("records"), answers(before), strict=True)
-    ]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+        found.append(fact)
+    return found
 
 
 # -- models ------------------------------------------------------------------------------------------
@@ -441,6 +453,7 @@ def flips(
     if any(logs.is_log(name) for name in (a, *others)):
         found = _of_logs(a, others, data, margin)
         return found.model_copy(update={"condition": fail_if.strip()})
+    # 1. Who is asked what.
     first = opened(a, dtype)
     every = questions(data, first.name, seed)
     leading = format_for(first, every.table, chosen_format(a))
@@ -454,11 +467,15 @@ def flips(
     nulls = [*_nulls(a, first, dtype)]
     notes = _alike(first, models, every)
     print(*notes, sep="\n")
+    # 2. What A knows, and what is asked of the others.
     table = every.table if all_facts else every.table.head(n)
     before = _before(first, table, len(models) + len(nulls))
-    planned = plan(before, seed, all_facts=all_facts or margin is not None)
-    whole = all_facts or margin is not None
-    looks = (1.0,) if whole else LOOKS if condition else ONCE
+    is_whole = all_facts or margin is not None
+    planned = plan(before, seed, all_facts=is_whole)
+    looks: Sequence[float] = ONCE if condition is None else LOOKS
+    if is_whole:
+        looks = (1.0,)
+    # 3. The others, and then the nulls, of which as much is asked.
     sides = []
     for model in models:
         after, level = _after(model, before, table, planned, looks, condition)
@@ -499,14 +516,13 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
     tell_format(first, first.prompt_format)
     lines = [f"first prompt, as {short(first.name)} is sent it: {sent!r}"]
     for model in models:
-        same = prompts(model, one) == [sent] and first.chat == model.chat
-        how = (
-            "the same prompts and chat template"
-            if same
-            else f"OTHER prompts: {prompts(model, one)[0]!r}"
-        )
+        [its_own] = prompts(model, one)
+        how = "the same prompts and chat template"
+        if its_own != sent or first.chat != model.chat:
+            how = f"OTHER prompts: {its_own!r}"
         lines.append(
-            f"{short(model.name)} is sent {how}, with the same settings, in the format {model.prompt_format}"
+            f"{short(model.name)} is sent {how}, with the same settings, in the format "
+            f"{model.prompt_format}"
         )
     return lines
 
@@ -514,12 +530,13 @@ def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]
 def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     """A's answers. From its second chunk on, when it is loaded, a forecast is printed."""
     parts: list[pd.DataFrame] = []
+    left = len(table) * (1 + others * 2 / 3)
     for number, some in enumerate(chunks(table, CHUNK)):
-        begun = time.monotonic()
+        start = time.monotonic()
         parts.append(answered(first, some, probe.GRID))
+        seconds = (time.monotonic() - start) / len(some)
+        left -= len(some)
         if number == 1:
-            left = len(table) - sum(map(len, parts)) + others * len(table) * 2 / 3
-            seconds = (time.monotonic() - begun) / len(some)
             tell_forecast("if the others are as fast as A", left, seconds)
     asked = pd.concat(parts, ignore_index=True)
     asked["message"] = messages(first.prompt_format, asked)
@@ -549,14 +566,18 @@ def _after(
     for look in looks:
         names = [name for name in planned.upto(look) if name not in done]
         done.update(names)
-        some = table.set_index("fact_id", drop=False).loc[names].reset_index(drop=True)
-        said = answered(model, some)
+        said = answered(model, _rows(table, names))
         parts.append(said[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
         now = shares(paired(before, found), planned, level)
         if condition and condition.is_clear(now[condition.name]):
             break
     return found, level
+
+
+def _rows(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The facts of these names, in their order."""
+    return table.set_index("fact_id", drop=False).loc[[*names]].reset_index(drop=True)
 
 
 class Again(Model):
@@ -597,7 +618,7 @@ def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> 
         raise ModelError("logs bring their own questions; leave the data out")
     first, *rest = (logs.read_log(name) for name in (a, *others))
     common = logs.common([first, *rest])
-    before = first.table.set_index("fact_id", drop=False).loc[common].reset_index(drop=True)
+    before = _rows(first.table, common)
     planned = plan(before, 0, all_facts=True)
     sides = []
     for log in rest:

@@ -12,7 +12,6 @@ from factrobust.intervals import Array, Interval
 from factrobust.wording.prediction import compared
 
 KEY = ["model", "fact_id"]
-SIDES = ("change", "placebo")
 # A way to lose a fact: the arm that should lose it, and its placebo (`together.shaken`).
 WAYS = {
     "heat, beside nearly none": ("hot", "cold"),
@@ -52,9 +51,10 @@ def beside_placebos(shares: pd.DataFrame) -> pd.DataFrame:
     """Rows of `lost`, once for each of the WAYS that they are an arm of: adds way, and side
     ("change" or "placebo")."""
     parts = []
-    for way, arms in WAYS.items():
-        side = shares["arm"].map(dict(zip(arms, SIDES, strict=True)))
-        parts.append(shares.assign(way=way, side=side).dropna(subset="side"))
+    for way, (change, placebo) in WAYS.items():
+        side = shares["arm"].map({change: "change", placebo: "placebo"})
+        rows = shares.assign(way=way, side=side)
+        parts.append(rows.dropna(subset="side"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -63,11 +63,12 @@ def measures(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     minus the number of the answer's tokens; those of ARMS are the share of right `answers` in these
     arms (NaN without one)."""
     table = known[[*KEY, "relation", "logprob", "t_b", "frs"]]
-    table = table.assign(short=-known["logprobs"].map(len).astype(float))
+    n_tokens = known["logprobs"].map(len)
+    table = table.assign(short=-n_tokens.astype(float))
     for name, arms in ARMS.items():
-        own = answers[answers["arm"].isin(arms)]
-        share = own.groupby(KEY)["right"].mean().astype(float).rename(name)
-        table = table.join(share, on=KEY)
+        some = answers[answers["arm"].isin(arms)]
+        shares = some.groupby(KEY)["right"].mean().astype(float)
+        table = table.join(shares.rename(name), on=KEY)
     return table.reset_index(drop=True)
 
 
@@ -81,7 +82,8 @@ def alpha(forms: pd.DataFrame) -> float:
     if k < 2 or n < 3 or not whole > 0:
         return np.nan
     alone = complete.var().sum() / whole
-    return max(0.0, float(k / (k - 1) * (1 - alone)))
+    found = k / (k - 1) * (1 - alone)
+    return max(0.0, float(found))
 
 
 def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -92,21 +94,26 @@ def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     answer is the same.
     """
     rows = []
-    plain = answers[(answers["arm"] == "no word changed") & (answers["form"] == 1)]
-    again = plain.merge(known[[*KEY, "text", "logprob", "t_b"]], on=[*KEY, "text"])
-    for model, part in again.groupby("model", sort=False):
+    # 1. Of what one answer tells.
+    plain = answers[answers["arm"] == "no word changed"]
+    plain = plain[plain["form"] == 1]
+    first = known[[*KEY, "text", "logprob", "t_b"]]
+    both = plain.merge(first, on=[*KEY, "text"], suffixes=("", "_before"))
+    for model, part in both.groupby("model", sort=False):
         for name in ("logprob", "t_b"):
-            r = part[f"{name}_x"].corr(part[f"{name}_y"], method="spearman")
+            r = part[name].corr(part[f"{name}_before"], method="spearman")
             rows.append((model, name, float(r), len(part), 2))
+    # 2. Of sums over forms.
     for name, arms in ARMS.items():
-        own = answers[answers["arm"].isin(arms)]
-        for model, part in own.groupby("model", sort=False):
+        some = answers[answers["arm"].isin(arms)]
+        for model, part in some.groupby("model", sort=False):
             forms = part.pivot(
                 index="fact_id",
                 columns=["arm", "form"],
                 values="right",
             )
-            rows.append((model, name, alpha(forms), len(forms.dropna()), forms.shape[1]))
+            n = len(forms.dropna())
+            rows.append((model, name, alpha(forms), n, forms.shape[1]))
     return pd.DataFrame(rows, columns=["model", "measure", "reliability", "n", "forms"])
 
 
@@ -114,8 +121,8 @@ def beside(values: ArrayLike, others: Sequence[ArrayLike], groups: ArrayLike) ->
     """The ranks of `values` [row] less what the ranks of `others` and the means of `groups` explain
     of them by least squares: two such have the partial rank correlation as their correlation."""
     y = rankdata(values)
-    means = pd.get_dummies(pd.Series(np.asarray(groups))).to_numpy(float)
-    x = np.column_stack([means, *map(rankdata, others)])
+    is_of_group = pd.get_dummies(np.asarray(groups)).to_numpy(float)
+    x = np.column_stack([is_of_group, *map(rankdata, others)])
     weights, *_ = np.linalg.lstsq(x, y, rcond=None)
     return np.asarray(y - x @ weights)
 
@@ -135,21 +142,24 @@ def together(
     drawn, ranks and fits kept."""
     part = table.dropna(subset=[x, y, *given])
     relations = part["relation"].to_numpy()
-    ways: dict[str, tuple[Sequence[str], Array]] = {
-        "plain": ((), np.zeros(len(part))),
-        "within relations": ((), relations),
+
+    def correlation(others: Sequence[str], groups: ArrayLike) -> Array:
+        """With its bounds."""
+        columns = [part[name] for name in others]
+        one = beside(part[x], columns, groups)
+        other = beside(part[y], columns, groups)
+        found = intervals.bootstrap_correlation(one, other, relations, n_boot=n_boot)
+        return np.array(found[:3])
+
+    plain = correlation((), np.zeros(len(part)))
+    found = {
+        "plain": plain,
+        "corrected": plain / root,
+        "within relations": correlation((), relations),
     }
     if x not in given and y not in given:
-        ways[GIVEN] = given, relations
-    rows = []
-    for how, (names, groups) in ways.items():
-        others = [part[name] for name in names]
-        one = beside(part[x], others, groups)
-        other = beside(part[y], others, groups)
-        found = intervals.bootstrap_correlation(one, other, relations, n_boot=n_boot)
-        rows.append((how, *found[:3], len(part)))
-        if how == "plain":
-            rows.append(("corrected", *(np.array(found[:3]) / root), len(part)))
+        found[GIVEN] = correlation(given, relations)
+    rows = [(how, *bounds, len(part)) for how, bounds in found.items()]
     return pd.DataFrame(rows, columns=["how", *Interval._fields])
 
 
@@ -164,13 +174,15 @@ def pairs(
     of tokens, with their `reliabilities`: model, pair (as figures call it), then its columns."""
     known = reliable.set_index(["model", "measure"])["reliability"]
     parts = []
+    given = ["logprob", "short"]
     for model, part in table.groupby("model", sort=False):
         for x, y in named:
             root = (known[model, x] * known[model, y]) ** 0.5
             root = root if root > LEAST else np.nan
-            found = together(part, x, y, root, ["logprob", "short"], n_boot=n_boot)
-            called = f"{MEASURES[x][0]} and {MEASURES[y][0]}"
-            parts.append(found.assign(model=model, pair=called))
+            found = together(part, x, y, root, given, n_boot=n_boot)
+            one, _ = MEASURES[x]
+            other, _ = MEASURES[y]
+            parts.append(found.assign(model=model, pair=f"{one} and {other}"))
     columns = ["model", "pair", "how", *Interval._fields]
     return pd.concat(parts, ignore_index=True)[columns]
 
@@ -194,7 +206,8 @@ def foretold(
         n = part[outcome].sum()
         return min(n, len(part) - n) >= FEWEST
 
-    rows = rows.astype({outcome: float}).groupby(list(by), sort=False).filter(enough)
+    rows = rows.astype({outcome: float})
+    rows = rows.groupby(list(by), sort=False).filter(enough)
     keys = [*by, "group_id", "relation", "correct", "repeat", "fold"]
     rows = rows.assign(
         group_id=rows["fact_id"],

@@ -55,27 +55,32 @@ def other_words(asked: Table, seed: int = 0) -> Table:
     """FORMS wordings of each fact by lot: part 3's paraphrases where its relation has them, else the
     FRAMES around the question. The facts' columns with the changed question; arm, and form (1, 2,
     ...)."""
-    has = asked["relation"].isin(worded.load_paraphrases()["relation"])
-    without, parts = asked[~has], []
+    has_paraphrases = asked["relation"].isin(worded.load_paraphrases()["relation"])
+    with_paraphrases = asked[has_paraphrases]
+    without = asked[~has_paraphrases]
+    parts = []
     for frame in FRAMES:
         framed = [frame.format(question=question) for question in without["question"]]
         parts.append(without.assign(question=framed, version=frame))
-    if has.any():
-        every = worded.paraphrased(asked[has]).table
-        every = every[every["variant"] > 0]
-        texts = every[["group_id", "question", "question_id"]]
-        texts = texts.set_axis(["fact_id", "question", "version"], axis=1)
-        parts.append(asked[has].drop(columns="question").merge(texts, on="fact_id"))
+    if len(with_paraphrases):
+        every = worded.paraphrased(with_paraphrases).table
+        every = every[every["variant"] > 0].rename(columns={"question_id": "version"})
+        parts.append(_asked_as(with_paraphrases, every.assign(fact_id=every["group_id"])))
     return _by_lot(pd.concat(parts, ignore_index=True), "other words", seed)
 
 
 def no_word_changed(asked: Table, seed: int = 0) -> Table:
     """FORMS of the versions of part 3 in which no word changes, by lot; as `other_words`."""
-    originals = asked[["fact_id", "question"]].assign(group_id=asked["fact_id"], variant=0)
-    versions = floor.unworded(originals)[["fact_id", "question", "typography"]]
-    versions = versions.rename(columns={"typography": "version"})
-    every = asked.drop(columns="question").merge(versions, on="fact_id")
-    return _by_lot(every, "no word changed", seed)
+    originals = asked[["fact_id", "question"]]
+    originals = originals.assign(group_id=asked["fact_id"], variant=0)
+    versions = floor.unworded(originals).rename(columns={"typography": "version"})
+    return _by_lot(_asked_as(asked, versions), "no word changed", seed)
+
+
+def _asked_as(asked: Table, versions: Table) -> Table:
+    """The facts with the questions of `versions` [fact_id] in place of theirs."""
+    texts = versions[["fact_id", "question", "version"]]
+    return asked.drop(columns="question").merge(texts, on="fact_id")
 
 
 def _by_lot(every: Table, arm: str, seed: int) -> Table:
@@ -96,8 +101,8 @@ def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
     every = contexts.facts_as_questions(pool)
     mine = every[every["question_id"].isin(asked["fact_id"])]
     told = meter.contexts(mine, every, meter.load_sentences(), seed=seed)
-    told = told[told["words"] == "question"].rename(columns={"question_id": "fact_id"})
-    told = told.merge(SENTENCES, on=["mode", "about"])
+    told = told[told["words"] == "question"].merge(SENTENCES, on=["mode", "about"])
+    told = told.rename(columns={"question_id": "fact_id"})
     rows = asked.merge(told[["fact_id", "arm", "sentence", "names"]], on="fact_id")
     return rows.assign(
         question=rows["sentence"] + ". " + rows["question"],
@@ -111,9 +116,14 @@ def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
     `says`: whether the answer states the rival (None without one)."""
     plain = no_word_changed(asked, seed)
     is_first = plain["form"] == 1
-    rest = [other_words(asked, seed), plain[~is_first], sentences(asked, pool, seed)]
+    parts = [
+        other_words(asked, seed),
+        plain[~is_first],
+        sentences(asked, pool, seed),
+    ]
+    rest = pd.concat(parts, ignore_index=True)
     first = spine.greedy(model, plain[is_first], COARSE, free=True)
-    others = spine.greedy(model, pd.concat(rest, ignore_index=True), free=True)
+    others = spine.greedy(model, rest, free=True)
     said = pd.concat([first, others], ignore_index=True)
     says = []
     for text, names in zip(said["text"], said["names"], strict=True):
@@ -127,8 +137,14 @@ def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
         round(HEAT * median, 6): "hot",
         round(COLD * median, 6): "cold",
     }
-    how = {"n": SAMPLES, "max_new_tokens": probe.LONG, "seed": seed}
-    drawn = probe.sampled(model, asked, temperatures=[*doses], **how)
+    drawn = probe.sampled(
+        model,
+        asked,
+        temperatures=[*doses],
+        n=SAMPLES,
+        max_new_tokens=probe.LONG,
+        seed=seed,
+    )
     pairs = zip(drawn["text"], answers(drawn), strict=True)
     drawn["right"] = [stated(text, names) for text, names in pairs]
     drawn["arm"] = drawn["temperature"].map(doses)
@@ -147,8 +163,6 @@ def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
             model=model.name,
             arm=way.label,
             form=1,
-        )
-        said = said.assign(
             way=way.way,
             dose=way.dose,
             draw=way.seed,
@@ -164,13 +178,16 @@ def dated(n: int, seed: int = 0) -> Table:
     every = facts.with_wording(facts.load_temporal_facts())
     every = facts.other_objects(every, 0)
     every = facts.other_subjects(every, 1, seed=seed)
+    # 1. The years.
     sampled = dates.sample_dates(every, seed=seed)
     sampled = dates.thinned(sampled, n_correct=2, n_incorrect=1)
-    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
-    years = sampled[tested]
-    outside = set(years.loc[years["label"] == "incorrect", "fact_id"])
-    usable = every["fact_id"].isin(outside) & (every["other_subjects"].map(len) > 0)
-    table = facts.sample(every[usable].reset_index(drop=True), n, seed)
+    years = sampled[sampled["precision"] == "year"]
+    years = years[years["label"] != "transitional"]
+    # 2. The facts that have one outside, and a wrong subject.
+    outside = years.loc[years["label"] == "incorrect", "fact_id"]
+    usable = every[every["fact_id"].isin(outside)]
+    usable = usable[usable["other_subjects"].map(len) > 0]
+    table = facts.sample(usable.reset_index(drop=True), n, seed)
     years = years[years["fact_id"].isin(table["fact_id"])]
     return timing.statements(facts.of_all_subjects(table), years)
 
@@ -183,7 +200,8 @@ def years(model: Model, statements: Table) -> Table:
     parts = []
     for asked_of, arm in enumerate(("own subject", "wrong subject")):
         found = timed.matches(scores[scores["asked_of"] == asked_of])
-        parts.append(found[found["precision"] == "year"].assign(arm=arm))
+        found = found[found["precision"] == "year"]
+        parts.append(found.assign(arm=arm))
     rows = pd.concat(parts, ignore_index=True).dropna(subset="win_rate")
     rows["lost"] = 1 - rows["win_rate"]
     rows["relation"] = rows["fact_id"].str.partition("/")[0]

@@ -8,7 +8,7 @@ held for a time are asked at a year of it, and keep start and end.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,7 @@ FRAMES = (  # other wordings of a question; {small} is it in small letters, with
 WORLD_VARIANTS = (1, 2, 3, 8, 9)  # wordings of the invented world; nobody saw 8 and 9
 NONSENSE = "Blorp"  # a subject of which nobody knows anything
 HIGHEST = 99.0  # the t_b of what nothing breaks, where a number is needed
+ANSWER = ["prompt", "text", "token_ids", "logprobs", "model", "right"]
 Table = pd.DataFrame
 Places = Sequence[tuple[int, int]]  # of an answer's tokens: the first, and the one behind the last
 
@@ -70,18 +71,20 @@ def in_other_words(asked: Table) -> Table:
     if is_world(asked):
         every = world.asked(every_wording=True)
         every = every[every["variant"].isin(WORLD_VARIANTS)]
-        texts = every[["fact_id", "variant", *timing.WORDING]].rename(columns={"variant": "form"})
+        texts = every[["fact_id", "variant", *timing.WORDING]]
+        texts = texts.rename(columns={"variant": "form"})
         return asked.drop(columns=[*timing.WORDING]).merge(texts, on="fact_id")
     parts = []
     for form, frame in enumerate(FRAMES, start=1):
         framed = []
         for question in asked["question"]:
-            framed.append(frame.format(question=question, small=question.lower().rstrip("?")))
+            small = question.lower().rstrip("?")
+            framed.append(frame.format(question=question, small=small))
         parts.append(asked.assign(question=framed, form=form))
     return pd.concat(parts, ignore_index=True)
 
 
-def behind_sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
+def behind_sentences(asked: Table, pool: Table) -> Table:
     """Each fact behind sentences: the facts' columns with the sentence and the question, `sentence`,
     `stated` (the answer in it) and `form`.
 
@@ -98,25 +101,26 @@ def behind_sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
         )
     # 1. Sentences are beginnings of answers; a question without one is quoted.
     quoted = 'The answer to "' + pool["question"] + '" is'
-    pool = pool.assign(prefix=pool["prefix"].where(pool["prefix"] != "", quoted))
-    every = contexts.facts_as_questions(pool)
+    begins = pool["prefix"].mask(pool["prefix"] == "", quoted)
+    every = contexts.facts_as_questions(pool.assign(prefix=begins))
     mine = every[every["question_id"].isin(asked["fact_id"])]
     # 2. The sentences of part 4, the nonsense twin and one's own.
-    said = contexts.known_contexts(mine, every, seed=seed)
-    asked_of = mine[mine["question_id"].isin(said["question_id"])]  # facts that have a rival
-    said = pd.concat([said, _about_nonsense(asked_of)])
+    said = contexts.known_contexts(mine, every)
+    has_rival = mine["question_id"].isin(said["question_id"])
+    said = pd.concat([said, _about_nonsense(mine[has_rival])])
     said = said.rename(columns={"question_id": "fact_id", "context": "form"})
     rows = asked.merge(said, on="fact_id")
     if "context" in asked:
-        own_ones = asked[asked["context"] != ""]
-        yours = own_ones.assign(
+        yours = asked[asked["context"] != ""]
+        yours = yours.assign(
             form="yours",
-            sentence=own_ones["context"],
+            sentence=yours["context"],
             stated="",
         )
         rows = pd.concat([rows, yours], ignore_index=True)
     # 3. The question behind each.
-    return rows.assign(question=rows["sentence"].str.rstrip(".") + ". " + rows["question"])
+    before = rows["sentence"].str.rstrip(".") + ". "
+    return rows.assign(question=before + rows["question"])
 
 
 def _about_nonsense(questions: Table) -> Table:
@@ -124,14 +128,15 @@ def _about_nonsense(questions: Table) -> Table:
     `known_contexts`."""
     rows = []
     for question in questions.to_dict("records"):
-        subject = re.escape(question["object"])
-        begins = re.sub(subject, NONSENSE, question["prefix"], count=1, flags=re.IGNORECASE)
+        subject = re.compile(re.escape(question["object"]), re.IGNORECASE)
+        begins = subject.sub(NONSENSE, question["prefix"], count=1)
         truth = question["answers"][0]
-        rows.append((question["question_id"], "nonsense", f"{begins} {truth}", truth))
+        sentence = f"{begins} {truth}"
+        rows.append((question["question_id"], "nonsense", sentence, truth))
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
-def years(model: Model, asked: Table, seed: int = 0) -> Table:
+def years(model: Model, asked: Table) -> Table:
     """`temporal.probe.scored` of facts that held for a time, under three years inside it and three
     on each side, in the model's own prompt format. `subject` of one's own questions is the question
     without a year."""
@@ -140,10 +145,11 @@ def years(model: Model, asked: Table, seed: int = 0) -> Table:
     table = asked if embedded.empty else embedded  # whose question has no year in it
     if (table["source"] == own.SOURCE).all():
         table = table.assign(question=table["subject"].map(own.continued))
-    sampled = dates.sample_dates(table, seed=seed)
+    sampled = dates.sample_dates(table)
     sampled = dates.thinned(sampled, n_correct=3, n_incorrect=3)
-    tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
-    return timing.scored(model, timing.statements(table, sampled[tested]))
+    sampled = sampled[sampled["precision"] == "year"]
+    sampled = sampled[sampled["label"] != "transitional"]
+    return timing.scored(model, timing.statements(table, sampled))
 
 
 # -- answers -----------------------------------------------------------------------------------------
@@ -170,21 +176,25 @@ def greedy(
     nothing breaks it, 0 where it is below one half from the start.
     """
     grid = () if "temper" in model.lacks else temperatures
-    long = free or in_sentences(model, asked)
-    said = _said(model, asked, grid, long, go_on)
-    table = _answers(model, asked, said, long)
-    if go_on:
-        table["refused"] = [generation.filtered for generation in said]
-    whole = [(0, len(generation.logprobs)) for generation in said]
+    is_long = free or in_sentences(model, asked)
+    said, table = _answers(
+        model,
+        asked,
+        grid,
+        is_long=is_long,
+        go_on=go_on,
+    )
+    places = [(0, len(generation.logprobs)) for generation in said]
     curves = {row: found.curve for row, found in enumerate(said) if found.curve}
-    return _with_numbers(table, said, whole, grid, curves)
+    return _with_numbers(table, said, places, grid, curves)
 
 
 def in_sentences(model: Model, asked: Table) -> bool:
     """Whether a model may answer in sentences: in a chat, or where the facts have no beginnings of
     answers, as one's own questions."""
     form = FORMATS[model.prompt_format]
-    return (form.chat and not form.prefix) or not (asked["prefix"] != "").all()
+    is_bare_chat = form.chat and not form.prefix
+    return is_bare_chat or bool((asked["prefix"] == "").any())
 
 
 def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
@@ -197,21 +207,27 @@ def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
     if not in_sentences(model, asked):
         table = greedy(model, asked, temperatures, go_on=True)
         return table.assign(begin=0, end=table["token_ids"].map(len))
-    said = _said(model, asked, (), long=True, go_on=True)
-    table = _answers(model, asked, said, long=True)
+    said, table = _answers(
+        model,
+        asked,
+        (),
+        is_long=True,
+        go_on=True,
+    )
+    # 1. The places of the names.
     places = []
     for found, names, right in zip(said, answers(asked), table["right"], strict=True):
-        places.append(name_tokens(found, names) if right else (0, len(found.logprobs)))
-    table = table.assign(
-        refused=[generation.filtered for generation in said],
-        begin=[begin for begin, _ in places],
-        end=[end for _, end in places],
-    )
+        whole = 0, len(found.logprobs)
+        places.append(name_tokens(found, names) if right else whole)
+    table["begin"] = [begin for begin, _ in places]
+    table["end"] = [end for _, end in places]
+    # 2. Their numbers.
     grid = () if "temper" in model.lacks else temperatures
     placed = table[table["right"] & (table["begin"] >= 0)]
     curves = {}
     if len(grid) and len(placed):
-        curves = dict(zip(placed.index, tempered(model, placed, grid).tolist(), strict=True))
+        logs = tempered(model, placed, grid).tolist()
+        curves = dict(zip(placed.index, logs, strict=True))
     return _with_numbers(table, said, places, grid, curves)
 
 
@@ -219,14 +235,17 @@ def tempered(
     model: Model,
     said: Table,
     temperatures: Sequence[float],
-    **cuts: Any,
+    top_p: float | None = None,
 ) -> NDArray[np.float64]:
     """log P_t of the name in each of the answers of `named`, [row, temperature]: that of the answer
-    up to the name's end minus that of the words before it (`Model.temper`, with its `cuts`)."""
+    up to the name's end minus that of the words before it (`Model.temper`)."""
 
     def upto(rows: Table, place: str) -> NDArray[np.float64]:
-        ids = [tokens[:n] for tokens, n in zip(rows["token_ids"], rows[place], strict=True)]
-        return model.temper(rows["prompt"].tolist(), ids, temperatures, **cuts).astype(float)
+        ids = []
+        for tokens, n in zip(rows["token_ids"], rows[place], strict=True):
+            ids.append(tokens[:n])
+        sent = rows["prompt"].tolist()
+        return model.temper(sent, ids, temperatures, top_p=top_p).astype(float)
 
     logs = upto(said, "end")
     later = said["begin"].to_numpy() > 0
@@ -242,9 +261,10 @@ def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
     found = name_in(rest, names)
     if found is None or not said.top_logprobs:
         return -1, -1
-    first, last = len(lead) + found[0], len(lead) + found[1]
+    first, last = (len(lead) + place for place in found)
     begin = covering(said, said.text[:first])
-    if begin and begin == covering(said, said.text[: first + 1]):
+    with_first_letter = covering(said, said.text[: first + 1])
+    if begin and begin == with_first_letter:
         begin -= 1  # a token holds the last sign before the name and its first letter
     end = covering(said, said.text[:last])
     return (begin, end) if begin < end else (-1, -1)
@@ -253,7 +273,8 @@ def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
 def name_in(text: str, names: Sequence[str]) -> tuple[int, int] | None:
     """Where the first accepted name stands in a text: the shortest stretch of words and signs that
     ends first and is one of the `names` after normalisation. None if there is none."""
-    wanted = {normalise(spelled) for name in names for spelled in (name, f"{name}s")} - {""}
+    plurals = [f"{name}s" for name in names]
+    wanted = {*map(normalise, [*names, *plurals])} - {""}
     pieces = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
     for last, (_, end) in enumerate(pieces):
         for begin, _ in reversed(pieces[: last + 1]):
@@ -262,32 +283,41 @@ def name_in(text: str, names: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _said(
+def _answers(
     model: Model,
     asked: Table,
     grid: Sequence[float],
-    long: bool,
+    *,
+    is_long: bool,
     go_on: bool,
-) -> list[Generation]:
-    """Greedy answers of few tokens, or of probe.LONG; to `go_on` as `endings.ask` gets them."""
-    sent = prompts(model, asked)
-    how: dict[str, Any] = {
-        "max_new_tokens": probe.LONG if long else probe.MAX_NEW_TOKENS,
-        "stop": FORMATS[model.prompt_format].stop,
-        "temperatures": grid,
-    }
-    return endings.ask(model, sent, **how) if go_on else model.generate(sent, **how)
-
-
-def _answers(model: Model, asked: Table, said: list[Generation], long: bool) -> Table:
-    """The facts with their answers, and whether these are right."""
-    columns = ["prompt", "text", "token_ids", "logprobs"]
-    table = pd.DataFrame([*map(vars, said)], columns=columns).assign(model=model.name)
-    table["text"] = [endings.said(found.text, found.prompt) for found in said]
-    rule = stated if long else exact_match
-    pairs = zip(table["text"], answers(asked), strict=True)
-    table["right"] = [rule(text, names) for text, names in pairs]
-    return pd.concat([asked.reset_index(drop=True), table], axis=1)
+) -> tuple[list[Generation], Table]:
+    """Greedy answers of few tokens, or of probe.LONG; to `go_on` as `endings.ask` gets them. And the
+    facts with these answers, and whether they are right."""
+    ask = partial(endings.ask, model) if go_on else model.generate
+    said = ask(
+        prompts(model, asked),
+        max_new_tokens=probe.LONG if is_long else probe.MAX_NEW_TOKENS,
+        stop=FORMATS[model.prompt_format].stop,
+        temperatures=grid,
+    )
+    is_right = stated if is_long else exact_match
+    rows = []
+    for found, names in zip(said, answers(asked), strict=True):
+        text = endings.said(found.text, found.prompt)
+        row = {
+            "prompt": found.prompt,
+            "text": text,
+            "token_ids": found.token_ids,
+            "logprobs": found.logprobs,
+            "model": model.name,
+            "right": is_right(text, names),
+        }
+        if go_on:
+            row["refused"] = found.filtered
+        rows.append(row)
+    columns = [*ANSWER, "refused"] if go_on else ANSWER
+    table = pd.DataFrame(rows, columns=columns)
+    return said, pd.concat([asked.reset_index(drop=True), table], axis=1)
 
 
 def _with_numbers(
@@ -299,12 +329,15 @@ def _with_numbers(
 ) -> Table:
     """Answers with the logprob of their tokens at these `places`; and, where there are `curves`
     [row] over the `grid`, with the tokens' entropy, t_b and frs."""
-    logprobs, entropies = [], []
+    logprobs = []
+    entropies = []
     for row, (found, (begin, end)) in enumerate(zip(said, places, strict=True)):
-        logprobs.append(sum(found.logprobs[begin:end]) if 0 <= begin < end else np.nan)
-        tops = list(found.top_logprobs)[begin:end] if row in curves else []
-        each = [top_entropy([p for _, p in alternatives]) for alternatives in tops]
-        entropies.append(np.mean(each or [np.nan]))
+        has_place = 0 <= begin < end
+        logprobs.append(sum(found.logprobs[begin:end]) if has_place else np.nan)
+        if row in curves:
+            entropies.append(_mean_entropy(found.top_logprobs[begin:end]))
+        else:
+            entropies.append(np.nan)
     table = table.assign(
         logprob=logprobs,
         entropy=entropies,
@@ -315,3 +348,11 @@ def _with_numbers(
         table.loc[[*curves], "t_b"] = np.nan_to_num(breaks, posinf=HIGHEST)
     table["frs"] = metrics.frs(table["entropy"], table["t_b"], unbroken=None)
     return table
+
+
+def _mean_entropy(alternatives: Sequence[list[tuple[str, float]]]) -> float:
+    """Of tokens with their ten likeliest alternatives; NaN of none."""
+    entropies = []
+    for each in alternatives:
+        entropies.append(top_entropy([logprob for _, logprob in each]))
+    return float(np.mean(entropies)) if entropies else np.nan
