@@ -13,7 +13,7 @@ from factrobust.draws import hash48
 from factrobust.models.damage import Damage
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
-from factrobust.tables import stacked
+from factrobust.tables import TooFewError, stacked
 from factrobust.together import metrics, shaken, spine
 from factrobust.together.opened import in_format
 
@@ -40,7 +40,8 @@ class Study(study.Study):
     The facts are the first `n_known` by lot of those of `data` (`n_questions` at most) that the first of
     the `models` knows in the `prompt_format`. Each model is asked about those of them that it knows; the
     `larger` ones about the first `n_larger`, and about `n_larger` that they know and the first does
-    not. Beside these `n_dated` facts that held for a time are scored. `seed` draws all.
+    not. Beside these `n_dated` facts that held for a time are scored. `seed` draws all. A model that
+    knows none of the first one's facts is left out. TooFewError if the first knows none.
 
     Holds the `facts`, and `known`, the answers to the questions as they are: a row a model and fact,
     with `whose`, the model by which the fact was chosen.
@@ -88,6 +89,11 @@ class Study(study.Study):
         first = self.models[0]
         said = spine.greedy(first, by_lot, probe.GRID)
         chosen = said[said["right"]].head(n_known)
+        if chosen.empty:
+            raise TooFewError(
+                f"{first.name} knows none of {len(by_lot)} facts, so there is nothing to shake: ask "
+                "more facts, or put a model first that knows some."
+            )
         same = by_lot[by_lot["fact_id"].isin(chosen["fact_id"])]
         unknown = by_lot[by_lot["fact_id"].isin(said.loc[~said["right"], "fact_id"])]
         parts = [chosen.assign(whose=first.name)]
@@ -96,12 +102,18 @@ class Study(study.Study):
         for model in self.models[len(models) :]:
             parts.append(_right(model, same, first.name, n_larger))
             parts.append(_right(model, unknown, model.name, n_larger))
-        self.known = pd.concat(parts, ignore_index=True)
-        counts = self.known.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
-        told = ", ".join(
+        known = pd.concat(parts, ignore_index=True)
+        counts = known.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
+        told = [
             f"{row['model']} {row['n']} of {row['whose']}'s" for row in counts.to_dict("records")
-        )
-        self.print_counts(f"{len(self.facts)} facts (known and taken: {told})")
+        ]
+        able = set(known.loc[known["whose"] == first.name, "model"])
+        for model in self.models:
+            if model.name not in able:
+                told.append(f"{model.name} none of {first.name}'s, so it is left out")
+        self.print_counts(f"{len(self.facts)} facts (known and taken: {', '.join(told)})")
+        self.models = [model for model in self.models if model.name in able]
+        self.known = known[known["model"].isin(able)].reset_index(drop=True)
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:
         """The facts of `known` that are the model's own, as they are asked."""
