@@ -6,6 +6,7 @@ import pytest
 from factrobust import decoding
 from factrobust.decoding.metrics import KEY, exact_breaking, frs_table, mark_samples
 from factrobust.decoding.probe import TEMPERATURES
+from factrobust.models.interface import LacksError
 
 GEMMA = "gemma-3-270m"
 SMOLLM = "smollm2-135m-instruct"
@@ -127,6 +128,15 @@ def test_cuts_are_of_the_sampled_facts_and_raise_the_answer(study):
         gain = both["logprob"] - both["plain"]
         assert gain.min() > -1e-4  # the likeliest token is never cut
     assert (gain > 0.1).mean() > 0.9  # at t = 2 the unlikely ones have most of the probability
+
+
+def test_what_a_cut_leaves_is_known_of_no_model_that_gives_no_logits(study):
+    """Gemma knows facts here, but as if behind an endpoint; SmolLM2, which can be tempered, none."""
+    beyond = asked()
+    beyond.models[0].lacks = {"temper": "no logits"}
+    beyond.marked.loc[beyond.marked["model"] == SMOLLM, "exact_match"] = False
+    with pytest.raises(LacksError, match=rf"^{GEMMA}, {SMOLLM}: only models that cannot be temp"):
+        beyond.cut([1.0], top_k=50)
 
 
 def test_what_transformers_draws_by_where_nothing_is_set():
