@@ -106,7 +106,7 @@ def gains(won: pd.DataFrame, ways: Sequence[str], over: str) -> pd.DataFrame:
     pair."""
     if won.empty:
         raise TooFewError(
-            "In no relation does one answer follow its passage and another not, so there is nothing "
+            "In no relation does one answer follow its passage and another not, so there are none "
             "to tell apart: ask more facts."
         )
     wide = won.pivot(
