@@ -145,6 +145,24 @@ def test_popularities_of_different_counts_are_kept_apart(load):
     assert set(long["fact_id"]) == set(mine["fact_id"][:3])
 
 
+def test_a_fact_without_a_popularity_has_the_mean_of_both_sides(load):
+    """As the embedded ones; TimeStress and the invented world tell that of the fact itself."""
+    mine = load(
+        HEADER[:-1]
+        + ",subject_popularity,subject_counts,object_popularity,object_counts,popularity\n"
+        "A,employer,B,2001,2009,5,people,6,views,\n"  # the mean is 5.5
+        "C,employer,D,2001,2009,5,people,6,views,2\n"  # its own
+        "E,employer,F,2001,2009,,,,,3\n"
+        "G,employer,H,2001,2009,7,people,,,\n"
+    )
+    long = temporal.popularities_with_means(mine)
+    of_facts = long[long["what"].str.startswith("fact")]
+    assert of_facts["what"].tolist() == ["fact", "fact", "fact (geometric mean)"]
+    assert of_facts["popularity"].tolist() == [2, 3, 5.5]
+    assert of_facts["fact_id"].tolist() == mine["fact_id"].iloc[[1, 2, 0]].tolist()
+    assert len(long) == len(temporal.popularities(mine)) + 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
