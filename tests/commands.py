@@ -24,6 +24,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import yaml
+
 from factrobust.models.load import EMBEDDED, FILE
 from factrobust.paths import BUILD, ROOT
 
@@ -101,11 +103,13 @@ COMMANDS = [
         "notebooks/0-start-here.ipynb build/read.ipynb"
     ),
 ]
-# Profiles that ask the hub, on stand-ins for what they name (tests/standins.py). Random models know
-# nothing, so that some notebooks are left out: each must say why, in a sentence that names a model.
+# Profiles that ask the hub, on stand-ins for what they name (tests/standins.py), with their exit
+# status. Random models know nothing, so that some notebooks are left out: each must say why, in a
+# sentence that names a model.
+STOOD_IN = {"hub-small": 1, "thesis": 0, "paper": 1}
 ON_STAND_INS = [
     Command(f"make reproduce PROFILE={name}", status, f"are in build/{name}/.")
-    for name, status in (("hub-small", 1), ("thesis", 0), ("paper", 1))
+    for name, status in STOOD_IN.items()
 ]
 OPENAI = "url: https://api.openai.com/v1, model: gpt-4o-mini-2024-07-18"
 # By CI; by hand: bench, constraints (when packages are raised), lab (in a browser:
@@ -160,6 +164,9 @@ def put_stand_ins(url: str) -> dict[str, str]:
     if OPENAI not in text:
         sys.exit(f"{paper} names no {OPENAI}")
     paper.write_text(text.replace(OPENAI, ours), encoding="utf-8")
+    for name in STOOD_IN:
+        few = made["few_questions"](CLONE, name)
+        (CLONE / "profiles" / f"{name}.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
     return {"HF_HUB_CACHE": str(hub), "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "sk-stand-in"}
 
 
@@ -239,8 +246,8 @@ def main(debian: str = "") -> None:
     prepare(url)
     wrong = [command.run for command in COMMANDS if not ends_as_it_should(command)]
     del server
-    strict = runpy.run_path(str(ROOT / "tests" / "standins.py"))["strict_server"]
-    with strict(["Nairobi", "Paris", "Jane Austen", "Lake Victoria", "1911"]) as url:
+    made = runpy.run_path(str(ROOT / "tests" / "standins.py"))
+    with made["strict_server"](made["known_facts"]()) as url:
         found = put_stand_ins(url)
         wrong += [each.run for each in ON_STAND_INS if not ends_as_it_should(each, found)]
     sys.exit(

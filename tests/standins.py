@@ -38,6 +38,7 @@ from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.official import SETS
 from factrobust.models.load import settings_of
 from factrobust.paths import DATA, ROOT
+from factrobust.reproduce.profiles import parameters
 from factrobust.temporal import dates as dating
 from factrobust.temporal import facts as temporal
 from factrobust.wording import facts as wordings
@@ -349,6 +350,22 @@ def smaller(table: Path) -> str:
     return rows.to_csv(index=False)
 
 
+def few_questions(root: Path, name: str) -> dict[str, Any]:
+    """The profile `name` of the repository at `root` with as few questions as `smoke` asks.
+
+    Each notebook has a line of its own: the values of `smoke`, behind those of the profile; of two
+    numbers n_... the lower. What neither sets is the notebook's own."""
+    smoke = parameters(root, "smoke")
+    asked = {}
+    for notebook, own in parameters(root, name).items():
+        values = smoke[notebook] | own
+        for key, most in smoke[notebook].items():
+            if key.startswith("n_"):
+                values[key] = min(values[key], most)
+        asked[notebook.removeprefix("notebooks/")] = values
+    return {"notebooks": asked}
+
+
 # ---- data sets, as the hub has them ----------------------------------------------------------------
 
 ROWS = 48  # of a set
@@ -573,45 +590,50 @@ def refusal(
     return None
 
 
-def said(prompt: str, draw: object, names: list[str]) -> str:
-    """A name of these, by lot: the same for the same prompt and draw."""
-    number = int(hashlib.sha256(f"{prompt} {draw}".encode()).hexdigest()[:8], 16)
-    return names[number % len(names)]
+def known_facts() -> dict[str, str]:
+    """Questions and answers of three in four of the facts in `write_data`."""
+    facts = asked_facts(3 * ROWS // 4)
+    return dict(zip(facts["question"], facts["object"], strict=True))
+
+
+def said(prompt: str, draw: object, temperature: float, facts: Mapping[str, str]) -> str:
+    """The answer to the last question of a prompt, the same for the same prompt and draw. A fact that is
+    known is lost in no draw at temperature 0 and in all at 2; what is lost is an answer by lot."""
+    question = prompt.rpartition("Q: ")[2].partition("\n")[0]
+    lot = int(hashlib.sha256(f"{prompt} {draw}".encode()).hexdigest()[:8], 16)
+    if question in facts and lot / 16**8 >= temperature / 2:
+        return facts[question]
+    names = sorted(set(facts.values()))
+    return names[lot % len(names)]
 
 
 def openai_reply(
-    path: str, body: Mapping[str, Any], authorisation: str | None, names: list[str]
+    path: str,
+    body: Mapping[str, Any],
+    authorisation: str | None,
+    facts: Mapping[str, str],
 ) -> tuple[int, Any]:
-    """The status and body of an answer: names by lot, with log-probabilities of their words if asked for."""
+    """The status and body of an answer of a model that knows these facts (question to answer), with the
+    log-probabilities of its words if asked for."""
     if refused := refusal(path, body, authorisation):
         status, message = refused
-        return status, {
-            "error": {"message": message, "type": "invalid_request_error", "code": None}
-        }
+        error = {"message": message, "type": "invalid_request_error", "code": None}
+        return status, {"error": error}
     chats = "messages" in body
     prompt = body["messages"][-1]["content"] if chats else body["prompt"]
-    warm = body.get("temperature", 1) > 0
+    temperature = body.get("temperature", 1)
     choices = []
     for index in range(body.get("n", 1)):
-        text = said(prompt, (index, body.get("seed")) if warm else "greedy", names)
+        draw = (index, body.get("seed")) if temperature > 0 else "greedy"
+        text = said(prompt, draw, temperature, facts)
         words = [text[:2], text[2:]] if len(text) > 2 else [text]
         told = [word_of(word, -0.1 - 0.2 * k, body) for k, word in enumerate(words)]
         logprobs = {"content": told} if chats and body.get("logprobs") else None
         message = {"message": {"role": "assistant", "content": text}} if chats else {"text": text}
-        choices.append(
-            {
-                "index": index,
-                "logprobs": logprobs,
-                "finish_reason": "stop",
-                **message,
-            }
-        )
-    return 200, {
-        "id": "a",
-        "object": "chat.completion",
-        "choices": choices,
-        "model": body["model"],
-    }
+        choice = {"index": index, "logprobs": logprobs, "finish_reason": "stop"}
+        choices.append(choice | message)
+    reply = {"id": "a", "object": "chat.completion", "choices": choices, "model": body["model"]}
+    return 200, reply
 
 
 def word_of(word: str, logprob: float, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -628,13 +650,13 @@ def word_of(word: str, logprob: float, body: Mapping[str, Any]) -> dict[str, Any
 
 
 @contextmanager
-def strict_server(names: list[str]) -> Iterator[str]:
-    """The URL at which such a server answers with these names."""
+def strict_server(facts: Mapping[str, str]) -> Iterator[str]:
+    """The URL at which such a server answers as a model that knows these facts."""
     faulty = runpy.run_path(str(ROOT / "tests" / "models" / "faulty_server.py"))
     with faulty["faulty_server"]() as server:
 
         def reply(path: str, body: dict[str, Any], authorisation: str | None) -> Any:
-            status, answer = openai_reply(path, body, authorisation, names)
+            status, answer = openai_reply(path, body, authorisation, facts)
             return faulty["Reply"](answer, status)
 
         server.reply = reply

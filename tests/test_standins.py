@@ -11,6 +11,7 @@ from factrobust.context import facts as contexts
 from factrobust.datasets import official
 from factrobust.models import load
 from factrobust.models.interface import ModelError
+from factrobust.paths import ROOT
 from factrobust.temporal import facts as dated
 from factrobust.wording import facts as wordings
 
@@ -104,10 +105,57 @@ def test_the_thesis_files_are_read(tmp_path):
     assert table["base_id"].nunique() > 90
 
 
+FACTS = {
+    "What is the capital of Kenya?": "Nairobi",
+    "What is the capital of Peru?": "Lima",
+    "What is the capital of Cuba?": "Havana",
+    "What is the capital of Italy?": "Rome",
+}
+PROMPT = "Q: Who wrote Emma?\nA: Jane Austen\n\nQ: What is the capital of Kenya?\nA:"
+
+
+def test_a_profile_is_run_on_as_few_questions_as_smoke_asks():
+    few = standins["few_questions"](ROOT, "paper")["notebooks"]
+    known = few["1-decoding/1.1-known-facts.ipynb"]
+    assert known["data"] == ["squad", "trivia_qa", "hotpot_qa"]
+    assert len(known["models"]) == 5
+    numbers = ("n_questions", "n_known", "n_samples", "n_boot")
+    assert [known[name] for name in numbers] == [24, 12, 4, 50]
+    memory = few["4-context/4.2-memory-or-context.ipynb"]
+    assert memory["larger"][0] == "meta-llama/Llama-3.1-8B-Instruct"  # the profile's own
+    assert memory["n_objects_larger"] == 2
+    formats = few["2-time/2.3-formats-size-popularity-tuning.ipynb"]
+    assert formats["n_formats"] == 6
+    # Of part 5 the profile says nothing.
+    told = few["5-exposure/5.2-dose-response-and-forgetting.ipynb"]
+    assert told["models"] == ["world-s", "world-s-1"]
+
+
+def test_the_server_knows_facts_and_loses_them_to_heat():
+    """Of 1,000 draws at 1 half are lost, and of these one in four is right by lot; at 2 all are lost."""
+    said = standins["said"]
+    assert said(PROMPT, "greedy", 0, FACTS) == "Nairobi"
+    for temperature, share in ((1, 0.5 + 0.5 / 4), (2, 1 / 4)):
+        texts = [said(PROMPT, draw, temperature, FACTS) for draw in range(1000)]
+        assert np.mean([text == "Nairobi" for text in texts]) == pytest.approx(share, abs=0.05)
+        assert set(texts) == set(FACTS.values())
+    unknown = {said(f"Q: Who wrote novel {k}?\nA:", "greedy", 0, FACTS) for k in range(50)}
+    assert unknown == set(FACTS.values())
+
+
+def test_the_server_knows_what_the_data_sets_ask():
+    facts = standins["known_facts"]()
+    asked = standins["squad"](standins["asked_facts"]())
+    answers = dict(zip(asked["question"], asked["answers"], strict=True))
+    assert len(facts) == 36  # three quarters of 48
+    for question, answer in facts.items():
+        assert answer in answers[question]["text"]
+
+
 def test_an_endpoint_is_asked_by_what_it_takes(monkeypatch):
     """With every option that the operations have: nothing that is sent is refused."""
     monkeypatch.setenv("STANDIN_KEY", "sk-1")
-    with standins["strict_server"](["Nairobi", "Mombasa"]) as url:
+    with standins["strict_server"](FACTS) as url:
         about = {
             "url": url,
             "model": "gpt-4o-mini",
@@ -115,14 +163,15 @@ def test_an_endpoint_is_asked_by_what_it_takes(monkeypatch):
             "server": "openai",
         }
         model = load.load_model(about)
-        [answer] = model.generate(["Q"], stop=["1", "2", "3", "4", "5", "\n"])
+        [answer] = model.generate([PROMPT], stop=["1", "2", "3", "4", "5", "\n"])
+        assert answer.text == "Nairobi"
         assert answer.logprobs == pytest.approx([-0.1, -0.3])
         samples = model.sample(
-            ["Q"],
-            temperature=1.5,
+            [PROMPT],
+            temperature=1.9,
             n=30,
             seed=3,
         )[0]
-        assert {sample.text for sample in samples} == {"Nairobi", "Mombasa"}
+        assert {sample.text for sample in samples} == set(FACTS.values())
         with pytest.raises(ModelError, match=r"argument supplied: min_p.*say which `server`"):
-            load.load_model(about | {"server": "vllm", "retries": 0}).generate(["Q"])
+            load.load_model(about | {"server": "vllm", "retries": 0}).generate([PROMPT])

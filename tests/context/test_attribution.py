@@ -2,11 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from frames import assert_rows, frame
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from factrobust.context import attribution
+from factrobust.tables import TooFewError
 
 SLOTS = [(["Lima"], ["Oslo"], ["Rome"]), (["Bonn"], ["Bern"], ["Baku"])]
 SENTENCE = "The capital of Kenya is Lima. The capital of Germany is Bonn"
@@ -84,6 +86,28 @@ def test_pairs_within_by_hand():
     """
     assert_rows(attribution.won_pairs(table, ["x"]), within)
     assert_rows(attribution.won_pairs(table, ["x"], ["tokens"]), alike)
+
+
+def test_gains_by_hand():
+    """Of the two pairs of relation a, x wins both and y one; of the one of b, x none and y it."""
+    rows = [  # relation, from_context, x, y
+        ("a", True, 3.0, 1.0),
+        ("a", False, 1.0, 0.0),
+        ("a", False, 2.0, 5.0),
+        ("b", True, 0.0, 1.0),
+        ("b", False, 1.0, 0.0),
+    ]
+    table = pd.DataFrame(rows, columns=["base_id", "from_context", "x", "y"]).assign(model="m")
+    won = attribution.won_pairs(table, ["x", "y"])
+    found = attribution.gains(won, ["x"], "y")
+    columns = ["base_id", "score", "pairs", "gained"]
+    assert found[columns].to_numpy().tolist() == [
+        ["a", "x minus y", 2, 1],
+        ["b", "x minus y", 1, -1],
+    ]
+    alone = attribution.won_pairs(table[table["from_context"]], ["x", "y"])
+    with pytest.raises(TooFewError, match=r"^In no relation does one answer follow its passage"):
+        attribution.gains(alone, ["x"], "y")
 
 
 def law(n, model="m"):

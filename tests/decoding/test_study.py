@@ -4,6 +4,7 @@ import pytest
 
 from factrobust import decoding
 from factrobust.decoding.metrics import KEY, mark_samples
+from factrobust.models.interface import LacksError
 
 GEMMA = "gemma-3-270m"
 SMOLLM = "smollm2-135m-instruct"
@@ -44,6 +45,14 @@ def test_both_prompt_formats(study):
         (SMOLLM, "two-shot"): {"two-shot"},
         (SMOLLM, "prefix"): {"chat-prefix"},
     }
+
+
+def test_what_a_cut_leaves_is_known_of_no_model_that_gives_no_logits(study):
+    """Gemma knows facts here, but as if behind an endpoint; SmolLM2, which can be tempered, none."""
+    study.models[0].lacks = {"temper": "no logits"}
+    study.marked.loc[study.marked["model"] == SMOLLM, "exact_match"] = False
+    with pytest.raises(LacksError, match=rf"^{GEMMA}, {SMOLLM}: only models that cannot be temp"):
+        study.cut([1.0], top_k=50)
 
 
 def test_what_transformers_draws_by_where_nothing_is_set():

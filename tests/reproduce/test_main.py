@@ -119,14 +119,16 @@ def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, r
 def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, run):
     """A model that cannot do it, too few cases; under a profile that is not committed any error
     but the library's own."""
-    for path, name in (("1.ipynb", "LacksError"), ("2.ipynb", "TooFewError")):
-        write(path, f"class {name}(ValueError):\n    pass\n\nraise {name}('m: no logits')")
+    raises = "class {0}(ValueError):\n    pass\n\nraise {0}('m: no logits')"
+    write("1.ipynb", raises.format("LacksError"))
+    write("2.ipynb", raises.format("TooFewError"), parameters="models: list = ['a', 'b']")
     write("3.ipynb", PLAIN)
     status, out, error = run()
     assert status == 1
     assert len(ran(out)) == 3
     assert "FAILED notebooks/1.ipynb, In [1]: class LacksError" in error
-    assert "\nTooFewError: m: no logits\nThe notebook with" in error  # no traceback
+    assert "\nLacksError: m: no logits\nThe notebook with" in error  # no traceback
+    assert "\nTooFewError: m: no logits\nIts models: a, b\nThe notebook with" in error
     left_out = "Left out, for the reasons above: notebooks/1.ipynb, notebooks/2.ipynb.\n"
     assert error.endswith(left_out)
     assert (root / "figures/plain.csv").exists()
@@ -139,6 +141,17 @@ def test_what_says_nothing_of_other_notebooks_leaves_out_one_alone(root, write, 
     assert ran(out) == ["notebooks/1.ipynb", "notebooks/2.ipynb"]
     assert "FAILED notebooks/1.ipynb" in error
     assert "FAILED notebooks/2.ipynb" in error
+
+
+def test_a_notebook_that_failed_is_at_work_no_more(root, write, run, monkeypatch):
+    monkeypatch.setattr(runner, "SHOW_SECONDS", 0.2)
+    (root / "profiles/tiny.yaml").write_text("{}")  # one notebook at a time
+    write("1.ipynb", "1 / 0")
+    write("2.ipynb", "import time", "time.sleep(1)")
+    _, out, _ = run("--profile", "tiny")
+    told = [line.split()[:5] for line in out.splitlines() if " done; " in line]
+    assert told[0] == ["0", "of", "2", "done;", "1"]
+    assert told[-1] == ["0", "of", "2", "done;", "2"]
 
 
 def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):

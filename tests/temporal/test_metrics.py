@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import schemas
+from factrobust.tables import TooFewError
 from factrobust.temporal import metrics
 
 CELL = {
@@ -209,6 +210,19 @@ def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
     assert backward.equals(parted)
 
 
+def test_popularity_has_ten_facts_a_bin_or_is_left_out() -> None:
+    """Twenty subjects fill two bins, and no three; of nineteen objects there are too few for two."""
+    names = [f"f{i:02}" for i in range(20)]
+    matched = pd.DataFrame({"model": "m", "fact_id": names})
+    subjects = pd.DataFrame({"fact_id": names, "what": "subject", "popularity": range(20)})
+    known = pd.concat([subjects, subjects.head(19).assign(what="object")])
+    binned = metrics.by_popularity(matched, known, bins=2)
+    assert set(binned["what"]) == {"subject"}
+    assert binned.set_index("fact_id").loc[names, "popularity"].tolist() == [4.5] * 10 + [14.5] * 10
+    with pytest.raises(TooFewError, match=r"^No popularity is known of 30 facts, 10 for each"):
+        metrics.by_popularity(matched, known, bins=3)
+
+
 ROBUST = """
     fact_id  year  month  day
     a        1     1      1
@@ -269,7 +283,7 @@ DEFINED = frame("""
 def test_duels_by_hand() -> None:
     """Of the three facts that both have, a and b are won and c is lost; a is robust for neither.
     Where nothing is won or lost, that is told, too."""
-    found = metrics.duels(DEFINED, "tuned", "base")
+    found = metrics.duels(DEFINED, [("tuned", "base")])
     assert set(found["first"]) == {"tuned"}
     assert set(found["second"]) == {"base"}
     found["facts"] = found["share"] * found["n"]
@@ -284,3 +298,13 @@ def test_duels_by_hand() -> None:
         year       win_rate  3  2    0    1
         """,
     )
+
+
+def test_a_row_of_duels_for_each_pair_and_none_without_a_second_model() -> None:
+    pairs = [("tuned", "base"), ("tuned", "another")]
+    found = metrics.duels(DEFINED, pairs).query("metric == 'win_rate' and outcome == 'tie'")
+    shares = found[["second", "precision", "share", "n"]].to_numpy().tolist()
+    # Of a alone has the third model a win rate, the same.
+    assert shares == [["base", "day", 1, 1], ["base", "year", 0, 3], ["another", "year", 1, 1]]
+    with pytest.raises(TooFewError, match=r"^A single model meets no other: name a second one"):
+        metrics.duels(DEFINED, [])

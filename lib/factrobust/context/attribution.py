@@ -15,6 +15,7 @@ from factrobust import draws
 from factrobust.context.rules import degeneracy, same_answer, swap_source
 from factrobust.intervals import Array
 from factrobust.regression import ridge
+from factrobust.tables import TooFewError, stacked
 from factrobust.text import contains
 
 OUTCOME = "from_context"
@@ -97,6 +98,26 @@ def won_pairs(
     table = pd.DataFrame(rows, columns=[*columns, "won", "pairs"])
     sums = table.groupby(columns, sort=False).sum().reset_index()
     return sums[sums["pairs"] > 0].reset_index(drop=True)
+
+
+def gains(won: pd.DataFrame, ways: Sequence[str], over: str) -> pd.DataFrame:
+    """How many more pairs each of `ways` wins than `over`, which are scores of `won_pairs`: a row a
+    model, relation and score ("<way> minus <over>"), with pairs, and gained. TooFewError without a
+    pair."""
+    if won.empty:
+        raise TooFewError(
+            "In no relation does one answer follow its passage and another not, so there are none "
+            "to tell apart: ask more facts."
+        )
+    wide = won.pivot(
+        index=["model", "base_id", "pairs"],
+        columns="score",
+        values="won",
+    ).reset_index()
+    tables = {}
+    for way in ways:
+        tables[f"{way} minus {over}"] = wide.assign(gained=wide[way] - wide[over])
+    return stacked(tables, "score")
 
 
 def told_by(

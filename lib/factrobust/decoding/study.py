@@ -158,9 +158,11 @@ class Study(study.Study):
 
     def cut(self, temperatures: Sequence[float], **cuts: Any) -> pd.DataFrame:
         """log P_t of `known_sample` at temperatures where `cuts` truncate (top_k, top_p, min_p), of the
-        models that can be tempered."""
+        models that can be tempered. LacksError if none of these knows a fact."""
         able = [model.name for model in self.models if "temper" not in model.lacks]
         known = self.known_sample[self.known_sample["model"].isin(able)]
+        why = "only models that cannot be tempered know a fact here, and what a cut leaves of an "
+        need(len(known), self.models, f"{why}answer is found by tempering; add one that knows some")
         return self._ask_each(
             known,
             probe.tempered,

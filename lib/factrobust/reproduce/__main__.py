@@ -150,12 +150,15 @@ class Run:
             )
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
+            name = getattr(error, "ename", None)
             lines = [f"{self.notebook}, {_explain(error)}"]
+            if name == "TooFewError":  # it is raised where cases are counted, which know no model
+                models = (declared_parameters(self.path) | self.parameters).get("models", [])
+                lines.append(f"Its models: {', '.join(map(str, models))}")
             if failed.exists():
                 lines.append(copy)
             failure = NotebookError("\n".join(lines))
             # No other profile is as well tried as the one that is committed, and may run for hours.
-            name = getattr(error, "ename", None)
             tried = self.mode.profile == LAPTOP
             failure.alone = name in OF_ONE or not (tried or name is None or name in OURS)
             raise failure from error
@@ -222,6 +225,7 @@ def run_all(mode: Mode, wanted: dict[str, dict[str, Any]], at_once: int) -> list
             if not halted.is_set():
                 run.execute()
         except NotebookError as error:
+            run.started = 0.0  # it is at work no more
             if not error.alone:
                 halted.set()
             raise

@@ -174,6 +174,18 @@ def popularities(facts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).dropna().reset_index(drop=True)
 
 
+def popularities_with_means(facts: pd.DataFrame) -> pd.DataFrame:
+    """`popularities`, and "fact (geometric mean)" of facts without one of their own (TimeStress's have
+    one): the mean of the logarithms of subject and object, whatever these count."""
+    sides = facts[["subject_popularity", "object_popularity"]]
+    means = facts[["fact_id"]].assign(
+        what="fact (geometric mean)",
+        popularity=sides.mean(axis=1, skipna=False),
+    )
+    means = means[facts["popularity"].isna()].dropna()
+    return pd.concat([popularities(facts), means], ignore_index=True)
+
+
 def _names(frame: pd.DataFrame) -> pd.Series:
     subject, answer = (frame[name].map(tables.slug) for name in ("subject", "object"))
     names = frame["relation"] + "/" + subject + "/" + answer

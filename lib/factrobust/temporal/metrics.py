@@ -7,12 +7,14 @@ one of them.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from factrobust import draws, schemas
+from factrobust.tables import TooFewError, stacked
 from factrobust.temporal.dates import PRECISIONS
 
 KEY = ["model", "prompt_format", "fact_id"]
@@ -22,6 +24,7 @@ GLOBAL = "global"
 OUTCOMES = ("win", "tie", "lose")  # of a duel
 DUELLED = ("win_rate", "robust")
 WIDTH = 0.5  # of a bin of alpha
+FEWEST = 10  # facts in a bin of popularity
 
 
 def matches(scores: pd.DataFrame) -> pd.DataFrame:
@@ -141,6 +144,21 @@ def popularity_bins(
     return matched.merge(ordered, on="fact_id", validate="many_to_one")
 
 
+def by_popularity(matched: pd.DataFrame, known: pd.DataFrame, *, bins: int) -> pd.DataFrame:
+    """`popularity_bins` of each `what` of `temporal.facts.popularities` that is known of FEWEST facts
+    a bin, one below the other. TooFewError if there is none."""
+    parts = {}
+    for what, part in known.groupby("what"):
+        if part["fact_id"].nunique() >= FEWEST * bins:
+            parts[what] = popularity_bins(matched, part, bins=bins)
+    if not parts:
+        raise TooFewError(
+            f"No popularity is known of {FEWEST * bins} facts, {FEWEST} for each of n_bins = {bins}: "
+            "ask more facts, or lower n_bins."
+        )
+    return stacked(parts, "what")
+
+
 def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
     """R of each model, prompt format and fact at the year, month and day, side by side: 1 (robust), 0,
     or NaN (undefined or not asked)."""
@@ -162,7 +180,14 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
     return pairs.set_axis(["standard", "few_shot"], axis="columns").reset_index()
 
 
-def duels(defined: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+def duels(defined: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """`duel` of each pair of models, one below the other. TooFewError without a pair."""
+    if not pairs:
+        raise TooFewError("A single model meets no other: name a second one in models or larger.")
+    return pd.concat(duel(defined, first, second) for first, second in pairs)
+
+
+def duel(defined: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """Share of facts on which the first of two models wins, ties or loses (figure 9): a row a
     precision, metric (W or R) and `outcome`, also of those that never occurred, among n facts that
     both have. `defined`: `schemas.Matched` of one prompt format, without undefined rows."""

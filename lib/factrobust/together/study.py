@@ -13,7 +13,7 @@ from factrobust.draws import hash48
 from factrobust.models.damage import Damage
 from factrobust.models.interface import Model
 from factrobust.models.records import Records
-from factrobust.tables import stacked
+from factrobust.tables import TooFewError, stacked
 from factrobust.together import metrics, shaken, spine
 from factrobust.together.opened import in_format
 
@@ -38,7 +38,8 @@ class Study(study.Study):
     The first of the `models`, and each of the `larger` ones, choose facts: the first `n_known` by lot
     that they know, of those of `data` (`n_questions` at most), in the `prompt_format`. Each model is
     asked about those of all chosen facts that it knows. Beside these `n_dated` facts that held for a
-    time are scored. `seed` draws all.
+    time are scored. `seed` draws all. A model that knows none of the first one's facts is left out.
+    TooFewError if the first knows none.
 
     Holds the `facts`; `known`, the answers to the questions as they are, a row a model and fact; and
     `chosen`, a row a model, fact it knows, and `whose`, the model that chose the fact.
@@ -82,22 +83,37 @@ class Study(study.Study):
         lots = self.facts["fact_id"].map(lambda name: hash48(seed, name))
         by_lot = self.facts.iloc[lots.argsort()]
         # 1. Who chooses facts. A larger model is asked about twice as many as are wanted, not all.
-        picks = {self.models[0].name: _right(self.models[0], by_lot)}
+        first = self.models[0]
+        picks = {first.name: _right(first, by_lot)}
+        if picks[first.name].empty:
+            raise TooFewError(
+                f"{first.name} knows none of {len(by_lot)} facts, so there is nothing to shake: ask "
+                "more facts, or put a model first that knows some."
+            )
         for model in self.models[len(models) :]:
             picks[model.name] = _right(model, by_lot.head(2 * n_known))
         names = {whose: right["fact_id"].head(n_known) for whose, right in picks.items()}
         # 2. Which of these each model knows.
         asked = by_lot[by_lot["fact_id"].isin(pd.concat([*names.values()]))]
-        self.known = self.concat_over_models(lambda model: _right(model, asked))
+        known = self.concat_over_models(lambda model: _right(model, asked))
         parts = {}
         for whose, facts in names.items():
-            parts[whose] = self.known.loc[self.known["fact_id"].isin(facts), metrics.KEY]
-        self.chosen = stacked(parts, "whose")
-        counts = self.chosen.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
-        known = ", ".join(
+            parts[whose] = known.loc[known["fact_id"].isin(facts), metrics.KEY]
+        chosen = stacked(parts, "whose")
+        # 3. Who is left out, and what is told.
+        counts = chosen.groupby(["model", "whose"], sort=False).size().reset_index(name="n")
+        taken = [
             f"{row['model']} {row['n']} of {row['whose']}'s" for row in counts.to_dict("records")
-        )
-        self.print_counts(f"{len(self.facts)} facts (known and taken: {known})")
+        ]
+        able = set(chosen.loc[chosen["whose"] == first.name, "model"])
+        for model in self.models:
+            if model.name not in able:
+                taken.append(f"{model.name} none of {first.name}'s, so it is left out")
+        self.print_counts(f"{len(self.facts)} facts (known and taken: {', '.join(taken)})")
+        self.models = [model for model in self.models if model.name in able]
+        self.known = known[known["model"].isin(able)].reset_index(drop=True)
+        is_able = chosen["model"].isin(able) & chosen["whose"].isin(able)
+        self.chosen = chosen[is_able].reset_index(drop=True)
 
     def _of(self, model: Model, known: pd.DataFrame) -> pd.DataFrame:
         """The facts of `known` that are the model's own, as they are asked."""
