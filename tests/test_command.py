@@ -96,7 +96,7 @@ IMPOSSIBLE = """
 @pytest.mark.usefixtures("nothing_is_asked")
 @pytest.mark.parametrize(("words", "fault"), cells(IMPOSSIBLE))
 def test_what_cannot_be_done_is_one_sentence_before_anything_is_asked(capsys, words, fault):
-    arguments = shlex.split(words.replace("ROOT", str(ROOT)))
+    arguments = [word.replace("ROOT", str(ROOT)) for word in shlex.split(words)]
     assert fault in sentence(capsys, *arguments)
 
 
@@ -305,7 +305,7 @@ def test_every_recorded_answer_is_written(tmp_path, capsys, monkeypatch):
     }
     monkeypatch.setattr(answers, "read_index", lambda _: {"files": gemmas})
     declared = answers.declared_parameters
-    gemma = {"models": ["gemma-3-270m"]}
+    gemma = {"models": ["gemma-3-270m"], "larger": []}
     monkeypatch.setattr(answers, "declared_parameters", lambda path: declared(path) | gemma)
     command.main(["answers", "--out", str(tmp_path)])
     assert capsys.readouterr().out.count(str(tmp_path)) == 3  # parquet and CSV, and every call
