@@ -359,6 +359,9 @@ def test_a_forecast_is_taken_when_the_model_is_loaded(numbered, capsys, monkeypa
     assert (len(answers), answers["right"].sum()) == (120, 60)
     forecast = "rule: about 0.3 minutes for 816 questions; what is recorded takes no time"
     assert capsys.readouterr().out.strip() == forecast
+    # Of recorded answers no time is told, which would be another in each run.
+    cards.tell_forecast("rule", 816, cards.RECORDED)
+    assert capsys.readouterr().out == "rule: 816 questions; so far all is recorded\n"
 
 
 @pytest.mark.parametrize(

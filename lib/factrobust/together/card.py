@@ -359,10 +359,17 @@ def chunks(table: pd.DataFrame, size: int) -> Iterator[pd.DataFrame]:
 
 
 def tell_forecast(name: str, questions: float, seconds: float) -> None:
-    """Print how long so many questions of these seconds each take."""
-    pace = "what is recorded takes no time" if seconds > RECORDED else "so far all is recorded"
+    """Print how long so many questions of these seconds each take; of recorded ones, that they take
+    no time."""
+    if seconds <= RECORDED:
+        print(f"{name}: {questions:.0f} questions; so far all is recorded", flush=True)
+        return
     minutes = questions * seconds / 60
-    print(f"{name}: about {minutes:.1f} minutes for {questions:.0f} questions; {pace}", flush=True)
+    print(
+        f"{name}: about {minutes:.1f} minutes for {questions:.0f} questions; what is recorded takes no "
+        "time",
+        flush=True,
+    )
 
 
 def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
