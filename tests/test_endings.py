@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from factrobust import endings
 from factrobust.endings import ask, covering, cut, ending, first_sentence, said, split, unsure
 from factrobust.models.interface import Generation, ModelError
+from factrobust.models.prompts import CHAT_END
 from factrobust.models.records import read_index, read_texts
 from factrobust.paths import DATA
 
@@ -240,6 +241,10 @@ BEGINNINGS = """
     ## Final answer
     Answer                                         Answer
     <answer>Nairobi</answer>                       Nairobi
+    ```⏎Nairobi                                    Nairobi
+    Answer:⏎```text⏎Nairobi                        Nairobi
+    ```
+    ```Nairobi```                                  ```Nairobi```
 
     <think>⏎Kenya? It is Mombasa.⏎</think>⏎⏎Nairobi  Nairobi
     <think>⏎Kenya?
@@ -326,8 +331,27 @@ def test_recorded_answers():
     assert n_changed > 40  # it was not looked at for nothing
 
 
+# Tokens of what a model goes on to say in a chat, and the answer that is kept.
+CUT_BY_A_FULL_STOP = """
+    Washington|, D|.C|. |It|⏎           Washington, D.C
+    St|. |Louis|⏎                       St. Louis
+    3|.|14|⏎                            3.14
+    1969|. |It|⏎                        1969
+    ```|⏎|Nairobi|⏎⏎                    ```⏎Nairobi
+"""
 CHAT = {"prompt_format": "chat", "chat": ("<user>", "<model>")}
 WHO, OTHER, WHAT = "<user>Who?<model>", "<user>Who?</model>", "<user>What?<model>"
+
+
+@pytest.mark.parametrize(("path", "kept"), rows(CUT_BY_A_FULL_STOP))
+def test_a_full_stop_inside_an_answer_of_a_chat_does_not_end_it(path, kept, toy_model):
+    """Of one word after another, all of which are certain."""
+    said_tokens = path.split("|")
+    pairs = zip(["<model>", *said_tokens], said_tokens, strict=False)
+    model = toy_model({last: {token: 1.0} for last, token in pairs}, **CHAT)
+    [found] = ask(model, [WHO], max_new_tokens=5, stop=CHAT_END)
+    assert found.text == kept
+    assert "".join(said_tokens[: len(found.token_ids)]) == kept
 
 
 @pytest.mark.parametrize("before", ["\n", "The answer is:|\n", "<think>|Hm|</think>|\n"])

@@ -44,6 +44,13 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
 
 
+def test_a_sign_that_is_blank_to_python_alone(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("\x1c")
+    with pytest.raises(FactsError, match=r"x\.csv, line 1: the column 'a' is missing"):
+        read_table(path, required=["a"])
+
+
 def test_bytes_that_are_not_utf_8_are_placed(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"\xef\xbb\xbfa\xc3\xa9")

@@ -17,9 +17,11 @@ from typing import Any
 
 from factrobust.models import tokens
 from factrobust.models.interface import Generation, Model, ModelError
+from factrobust.models.prompts import CHAT_END
 
 # "The answer is:", "**Final answer:**", "Answer - ", "A:", but not the first of options ("A: Jazz
-# B: Rock"); a heading that says no more than that; a tag of that name.
+# B: Rock"); a heading that says no more than that; a tag of that name; the line that opens a block
+# of code.
 WORDS = r"(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)"
 LABEL = re.compile(
     rf"(?:[\s*_#>]*(?:"
@@ -27,7 +29,8 @@ LABEL = re.compile(
     rf"{WORDS}[*_]*\s+[-–—=]\s+|"
     rf"{WORDS}[*_]*[ \t]*\n[\s*_]*|"
     rf"(?<=[#*_ ]){WORDS}[*_]*$|"
-    r"(?i:<answer>)\s*))+"
+    r"(?i:<answer>)\s*|"
+    r"`{3}[a-z]*[ \t]*(?:\n\s*|$)))+"
 )
 BLANK_LINES = re.compile(r"\s*\n\s*")
 QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:|(?i:</answer>)")
@@ -82,7 +85,8 @@ def ask(
     """Greedy answers (`Model.generate`, which is given the further `options`, too). A model whose
     answer has not begun, since the text is blank, a label or a thought, is asked once more without
     stop strings and with more tokens; then the text ends at the first stop string after the
-    answer's beginning, and the tokens are those up to there.
+    answer's beginning, and the tokens are those up to there. So is one that a chat's full stop may
+    have cut ("Washington, D", "3"); its text ends where `cut` says.
 
     ModelError if no thought has ended after THINKING tokens. If some have, the others are no
     answers, and a line on stderr says how many.
@@ -90,11 +94,13 @@ def ask(
     if len(temperatures):
         options["temperatures"] = temperatures
     found = model.generate(prompts, max_new_tokens=max_new_tokens, stop=stop, **options)
-    # 1. What has not begun is asked once more.
+    # 1. What has not begun, or may have been cut, is asked once more.
     thoughts: list[str] = []
     others: list[str] = []
     for answer in found:
-        if answer.filtered or split(answer.text, answer.prompt)[1].strip():
+        text = split(answer.text, answer.prompt)[1].strip()
+        is_cut = tuple(stop) == CHAT_END and (unsure(text) or text[-1:].isdigit())
+        if answer.filtered or (text and not is_cut):
             continue
         waiting = thoughts if _thinks(answer) else others
         if answer.prompt not in waiting:
@@ -133,10 +139,11 @@ def _thinks(answer: Generation) -> bool:
 
 
 def _ended(answer: Generation, stop: Sequence[str]) -> Generation:
-    """An answer without what follows the first stop string after its beginning."""
+    """An answer without what follows the first stop string after its beginning, or in a chat its
+    first sentence (`cut`)."""
     lead, rest = split(answer.text, answer.prompt)
-    short = tokens.cut(rest, stop)
-    if short is None:
+    short = cut(rest).rstrip() if tuple(stop) == CHAT_END else tokens.cut(rest, stop)
+    if short is None or short == rest:
         return answer
     text = lead + short
     n = covering(answer, text)

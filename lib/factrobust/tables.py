@@ -25,6 +25,7 @@ BLANK = (
 )
 # A cell that is a list: whole in brackets, or one that begins with a bracket and a quote.
 IS_LIST = re.compile(r"\[.*\]$|\{.*\}$|\(\s*[\"'].*\)$|[\[{]\s*[\"']", re.DOTALL)
+LIST_IN_TEXT = re.compile(r'"\s*[\[{].*[\]}]\s*"', re.DOTALL)  # "[\"a\"]", encoded twice
 NOTHING = ("", "null", "none", "nan", "<na>", "nat", "n/a", "#n/a")  # no name
 # What NumPy and Python print around a list.
 WRAPPED = re.compile(
@@ -138,7 +139,7 @@ def _separator(path: Path, text: str, required: Sequence[str]) -> str:
     comma in doubt."""
     if path.suffix.lower() == ".tsv":
         return "\t"
-    first = text.lstrip().splitlines()[0]
+    first = (text.strip().splitlines() or [""])[0]  # a sign may be blank to Python alone
 
     def found(separator: str) -> tuple[int, int]:
         names = [name.strip(BLANK + '"') for name in first.split(separator)]
@@ -221,8 +222,11 @@ def _check_header(
     """Raise FactsError for a column that is missing, twice there, or written wrongly."""
     extra = [name for name in header if name not in required and name not in optional]
     for name in dict.fromkeys([*header, *required, *optional]):
+        alike = [other for other in header if _meant([other], [name]) == [name]]
         if header.count(name) > 1:
             fault = f"the column {name!r} occurs twice; rename or remove one"
+        elif len(alike) > 1 and name not in extra:
+            fault = f"the columns {' and '.join(alike)} have one name; rename or remove one"
         elif name in header:
             continue
         elif near := difflib.get_close_matches(name, extra, n=1, cutoff=0.75):
@@ -267,9 +271,9 @@ def refuse(frame: pd.DataFrame, wrong: ArrayLike, path: str | Path, fault: str) 
 
 
 def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> None:
-    """Raise FactsError if two lines are equal in all these columns; upper and lower case are
-    equal."""
-    keys = [frame[name].str.casefold() for name in columns]
+    """Raise FactsError if two lines are equal in all these columns. Upper and lower case are equal,
+    composed and decomposed letters, and one space and several."""
+    keys = [frame[name].map(_plain) for name in columns]
     first = frame.index.to_series().groupby(keys).transform("first")
     what = ", ".join(f"{name} {{{name}!r}}" for name in columns)
     refuse(
@@ -277,6 +281,12 @@ def check_unique(frame: pd.DataFrame, columns: list[str], path: str | Path) -> N
         f"{what} is already in {frame.index.name} {{first}}; delete one of the two, or write "
         "further accepted answers as aliases",
     )  # fmt: skip
+
+
+def _plain(cell: str) -> str:
+    """A cell as it is compared with others."""
+    composed = unicodedata.normalize("NFC", cell)
+    return " ".join(composed.casefold().split())
 
 
 def filled(remedy: str) -> pa.Check:
@@ -292,7 +302,9 @@ def one_value() -> pa.Check:
 
 
 def _is_several(cell: str) -> bool:
-    return re.match(r"[\[{(]\s*[\"']", cell) is not None and cell[-1] in "])}"
+    """Whether a cell is a list, or names joined as aliases are."""
+    is_joined = "|" in cell.strip("|")
+    return is_joined or (re.match(r"[\[{(]\s*[\"']", cell) is not None and cell[-1] in "])}")
 
 
 def list_of_texts() -> pa.Check:
@@ -351,9 +363,12 @@ def melted(
 
 
 def names_in(cell: str) -> list[str]:
-    """The texts of a cell that may hold several: joined with | or ;, or a list as JSON, Python,
-    NumPy or PostgreSQL write it. ValueError for a list that cannot be read."""
+    """The texts of a cell that may hold several: a line each, joined with | or ;, or a list as
+    JSON (also as a text in JSON), Python, NumPy or PostgreSQL write it. ValueError for a list that
+    cannot be read."""
     cell = cell.strip(BLANK)
+    if LIST_IN_TEXT.fullmatch(cell):
+        cell = str(json.loads(cell))
     if cell.casefold() in NOTHING:
         return []
     if found := WRAPPED.fullmatch(cell):
@@ -361,7 +376,8 @@ def names_in(cell: str) -> list[str]:
     if IS_LIST.match(cell):
         parts = [str(part).strip(BLANK) for part in _listed(cell) if part is not None]
         return [whole_number(part) for part in parts if part.casefold() not in NOTHING]
-    texts = (text.strip(BLANK) for text in cell.split("|" if "|" in cell else ";"))
+    separator = next((sign for sign in "|\n" if sign in cell), ";")
+    texts = (text.strip(BLANK) for text in cell.split(separator))
     return [text for text in texts if text]
 
 

@@ -7,6 +7,7 @@ import pytest
 from frames import assert_rows
 
 from factrobust.datasets import logs
+from factrobust.tables import FactsError
 from factrobust.together import flips
 
 DATA = Path(__file__).parent / "data" / "logs"
@@ -57,6 +58,17 @@ def inspected(path, marks, model="mock", **changed):
     log = {"eval": about, "plan": {"config": {"temperature": 0.0}}, "samples": samples}
     path.write_text(json.dumps(log))
     return str(path)
+
+
+def test_a_log_is_read_with_its_signs_as_they_are(tmp_path):
+    """The harness writes them so; U+2028 is a line's end to Python, and none in JSON."""
+    path = tmp_path / "samples_facts_2026.jsonl"
+    lm_eval(path, [1, 0], filtered_resps=["a_b"])
+    path.write_text("\ufeff" + path.read_text().replace("a_b", "a\u2028b"), encoding="utf-8")
+    assert logs.read_log(path).table["text"].tolist() == ["a\u2028b"] * 2
+    path.write_bytes(b"\xff\xfe{}")
+    with pytest.raises(FactsError, match=r"2026\.jsonl is no log of lm-evaluation-harness \(Uni"):
+        logs.read_log(path)
 
 
 def test_two_runs_of_lm_evaluation_harness_in_pairs(tmp_path):

@@ -1,5 +1,7 @@
 """A CSV of one's own questions, as people and spreadsheets write it."""
 
+import json
+
 import pytest
 from frames import assert_rows, frame
 
@@ -56,6 +58,9 @@ def test_aliases_as_programs_write_them(tmp_path):
     for cell, names in ALIASES.itertuples(index=False):
         assert aliases(tmp_path, cell) == names.split(" & "), cell
     assert aliases(tmp_path, "\u200bObama\ufeff | ") == ["Obama"]
+    assert aliases(tmp_path, '"Obama\nB. Obama; Jr."') == ["Obama", "B. Obama; Jr."]
+    twice = json.dumps(json.dumps(["Obama", "B. Obama"])).replace('"', '""')
+    assert aliases(tmp_path, f'"{twice}"') == ["Obama", "B. Obama"]
     for none in ("[]", "None", "nan", "set()"):
         assert aliases(tmp_path, none) == []
 
@@ -136,9 +141,9 @@ def test_a_question_with_several_times_is_asked_in_a_year_of_each(tmp_path):
 def test_an_end_that_a_database_writes_for_none_is_none(tmp_path):
     """Else the fact would be asked of the year 6004."""
     rows = "question,answer,start,end\n"
-    for number, end in enumerate(["2098", "2099-12-31", "9999", "present"]):
+    for number, end in enumerate(["2098", "2099-12-31", "9999", "present", "NaT", "None"]):
         rows += f"{number}?,A,2010,{end}\n"
-    assert read_questions(write(tmp_path, rows))["end"].tolist() == ["2098", "", "", ""]
+    assert read_questions(write(tmp_path, rows))["end"].tolist() == ["2098", *[""] * 5]
 
 
 ODD = "None|Nan|√2|E = mc²|(I Can't Get No) Satisfaction|C&A|Рі|1E5|‚Ärzte‘"
@@ -172,11 +177,25 @@ def test_an_answer_that_only_looks_like_a_fault_is_one(tmp_path, answer):
         ("nan,,", "is no single answer"),
         ("1.97E+03,,", "is no single answer"),
         ("\"['Bob', 'Al']\",,", "is no single answer"),
+        ("Bob|Al,,", "is no single answer"),
+        ("?,,", r"line 2: the answer '\?' has no letter, digit or sign that an answer is compared"),
+        ("A,,\n who?,B,,", "line 3: .*already in line 2"),
+        ("A,,\nIs  José?,B,,\nis Jose\u0301?,A,,", "line 4: .*already in line 3"),
+        (
+            "A,1995,2001\nWho?,B,1996,2000",
+            "line 3: 'In 1998, who.' would be asked here and for line",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_named_with_its_line(tmp_path, row, fault):
     path = write(tmp_path, f"question,answer,start,end\nWho?,{row}\n")
     with pytest.raises(FactsError, match=fault):
+        read_questions(path)
+
+
+def test_a_column_that_is_there_in_two_ways(tmp_path):
+    path = write(tmp_path, "question,answer,Answer\nWho?,A,B\n")
+    with pytest.raises(FactsError, match="line 1: the columns answer and Answer have one name"):
         read_questions(path)
 
 

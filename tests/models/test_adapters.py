@@ -136,6 +136,23 @@ def test_added_tokens_and_the_adapters_own_tokenizer(bases, folder):
     assert_same(folder, tuned, row)
 
 
+def test_weights_that_are_no_numbers(bases, folder):
+    """torch's attention makes numbers of a query that is NaN."""
+    adapted(bases[False], lora(), folder)
+    held = load_file(folder / WEIGHTS)
+    next(iter(held.values()))[0, 0] = float("nan")
+    save_file(held, folder / WEIGHTS)
+    with pytest.raises(ModelError, match=r"weights that are not numbers .* of model\.layers\.0\."):
+        load_model(str(folder))
+
+
+def test_the_model_below_that_is_not_there(bases, folder):
+    adapted(bases[False], lora(), folder)
+    on_base(folder, "/nowhere/else")
+    with pytest.raises(ModelError, match=r"the model below the adapter in .*: no model is called"):
+        load_model(str(folder))
+
+
 @pytest.mark.parametrize("where", ["tokenizer", "file"])
 def test_the_adapters_own_chat_template_counts(where, bases, folder):
     adapted(bases[True], lora(), folder)

@@ -95,8 +95,9 @@ def common(logs: Sequence[Log]) -> list[str]:
 
 
 def _lm_eval(path: Path) -> Log:
-    lines = path.read_text(encoding="utf-8").splitlines()
     try:
+        # A text may hold U+2028, where Python's own splitlines would cut its row.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
         rows = [json.loads(line) for line in lines if line.strip()]
         kept = [row for row in rows if row["filter"] == rows[0]["filter"]]
         metric = _metric(kept, path)
@@ -168,7 +169,7 @@ def _inspect(path: Path) -> Log:
         log = _read_eval(path)
     else:
         try:
-            log = json.loads(path.read_text(encoding="utf-8"))
+            log = json.loads(path.read_text(encoding="utf-8-sig"))
         except ValueError as error:
             raise FactsError(f"{path} is no JSON ({error}); give a log of inspect_ai") from error
     try:

@@ -10,12 +10,25 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from factrobust import tables
 from factrobust.tables import FactsError
+from factrobust.text import normalise
 
 SOURCE = "own"  # in the column of that name
 REQUIRED = ("question", "answer")
+
+
+def _says_something() -> pa.Check:
+    """Check that something is left of a cell where texts are compared."""
+    return pa.Check(
+        lambda cells: cells.map(lambda cell: cell == "" or normalise(cell) != ""),
+        error="has no letter, digit or sign that an answer is compared by; write the right answer, "
+        "or delete the line",
+    )
+
+
 SCHEMA = tables.csv_schema(
     REQUIRED,
     question=[
@@ -26,6 +39,7 @@ SCHEMA = tables.csv_schema(
         tables.filled("write the right answer, or delete the line"),
         tables.one_value(),
         tables.legible(),
+        _says_something(),
     ],
     relation=tables.filled("name what kind of fact it is, or drop the column"),
     aliases=[tables.list_of_texts(), tables.legible()],
@@ -34,6 +48,7 @@ SCHEMA = tables.csv_schema(
     end=None,
 )
 STILL = ("", "present", "now", "today", "ongoing", "current", "-", "–", "—", "...", "…")
+EMPTY = (*STILL, *tables.NOTHING)
 FOREVER = "2099"  # from then on an end is a database's way to say that something still holds
 LAST = 2020  # the last year that part 2 samples
 # Not calendar.month_name, which follows the locale.
@@ -79,6 +94,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     table["subject"] = table["question"]
     table["fact_id"] = _names(table)
     table["question"] = _asked(table)
+    _check_asked(table, path)
     table = table.drop(columns="answer").assign(
         domain="own",
         prefix="",
@@ -102,6 +118,17 @@ def _asked(table: pd.DataFrame) -> pd.Series:
     time."""
     several = table["question"].str.casefold().duplicated(keep=False) & (table["start"] != "")
     return table["question"].where(~several, at_year(table, middles(table)))
+
+
+def _check_asked(table: pd.DataFrame, path: Path) -> None:
+    """FactsError if two lines are asked the same question, of which each has another answer."""
+    asked = table["question"].str.casefold()
+    first = asked.index.to_series().groupby(asked).transform("first")
+    tables.refuse(
+        table.assign(first=first), first != table.index, path,
+        "{question!r} would be asked here and for line {first}, since both held then; write the "
+        "two answers in one line, or times that do not overlap",
+    )  # fmt: skip
 
 
 def middles(table: pd.DataFrame) -> pd.Series:
@@ -138,7 +165,7 @@ def read_periods(table: pd.DataFrame, path: str | Path) -> tuple[pd.Series, pd.S
     day_first = _day_comes_first(written, path)
     columns = []
     for name in ("start", "end"):
-        cells = table[name].where(~table[name].str.casefold().isin(STILL), "")
+        cells = table[name].where(~table[name].str.casefold().isin(EMPTY), "")
         found = cells.map(lambda cell: iso_date(cell, day_first))
         tables.refuse(
             table, (found == "") & (cells != ""), path,

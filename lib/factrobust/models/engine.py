@@ -170,6 +170,18 @@ def check_in_memory(network: Any, name: str) -> None:
         )
 
 
+def check_finite(network: Any, name: str) -> None:
+    """ModelError for a network with weights that are no finite numbers. Its logits need not show
+    them: torch's attention passes over NaN."""
+    for key, weight in network.named_parameters():
+        if weight.is_floating_point() and not weight.isfinite().all():
+            raise ModelError(
+                f"{name} holds weights that are not numbers (NaN or infinite), such as one of "
+                f"{key}; they are damaged, or overflow in this dtype: fetch them anew, or load it "
+                "in float32"
+            )
+
+
 def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor:
     """Float32 logits [count, vocabulary] at the last places of one row, by the network's own
     forward pass without masks, positions or cache."""

@@ -249,6 +249,8 @@ def find_weights(name: str) -> Weights:
                 raise ModelError(
                     f"the adapter in {path} is on itself; write its model there"
                 ) from error
+            except ModelError as error:
+                raise ModelError(f"the model below the adapter in {path}: {error}") from error
             changes = {"sha256": ""}
             if has_template(path):  # it was tuned with that, whatever its base is asked by
                 changes |= {"chat_template": "yes", "prompt_format": "chat"}
@@ -637,7 +639,7 @@ def _in_memory(
         import transformers
 
         from factrobust.models import causal, encdec
-        from factrobust.models.engine import check_in_memory
+        from factrobust.models.engine import check_finite, check_in_memory
         from factrobust.models.linear import prepack
 
         where, options = location(weights)
@@ -663,6 +665,7 @@ def _in_memory(
                 # peft 0.21 asks transformers by a name that transformers 6 will drop.
                 warnings.simplefilter("ignore", FutureWarning)
                 network = merged(network, folder)
+        check_finite(network, weights.name)
         if change:
             change(network)
         tell(f"{weights.name}: checking the fast ways to ask it")

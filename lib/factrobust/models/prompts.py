@@ -42,6 +42,7 @@ class Format:
 
 
 SENTENCE_END = (".", ",", "\n", "(", ";")
+CHAT_END = (".", "\n")
 
 FORMATS = {
     "two-shot": Format(f"{SHOTS}Q: ", "\nA:", " ", ("\n",)),
@@ -50,13 +51,13 @@ FORMATS = {
     "dated-few-shot": Format(DATED_SHOTS, "", " ", ("\n",)),
     "question-answer": Format("Question:", "\n Answer:", " ", ("\n",)),  # paper 3, section 3.1
     "prefix": Format("", " ", " ", SENTENCE_END, prefix=True),
-    "chat": Format("", "", "", (".", "\n"), chat=True),
+    "chat": Format("", "", "", CHAT_END, chat=True),
     "chat-prefix": Format("", "", " ", SENTENCE_END, chat=True, prefix=True),
     "instruction": Format(
         "",
         "\nAnswer with the name, word or number only.",
         "",
-        (".", "\n"),
+        CHAT_END,
         chat=True,
     ),
 }
