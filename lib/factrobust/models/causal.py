@@ -580,6 +580,7 @@ class CausalLM(Model):
         if any(self.verified <= length < longest for length in self.lengths):
             verify_longer(self, longest)
             self.verified = longest
+            self._tempered = MappingProxyType({})  # states of another body may be other numbers
 
 
 class Row(NamedTuple):
