@@ -53,10 +53,12 @@ def leaks(row: Row, relations: pd.DataFrame) -> bool:
     if row["relation"] not in relations.index:
         raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
     accepted = names(row["object"], row["aliases"])
-    for text in relations.loc[row["relation"], ["question", "prefix"]]:
-        asked = f" {plain(text.replace('{subject}', row['subject']))} "
-        if any(f" {plain(name)} " in asked for name in accepted):
-            return True
+    for template in relations.loc[row["relation"], ["question", "prefix"]]:
+        text = template.replace("{subject}", row["subject"])
+        asked = f" {plain(text)} "
+        for name in accepted:
+            if f" {plain(name)} " in asked:
+                return True
     return False
 
 
@@ -68,7 +70,8 @@ def popularity(subject: str) -> float:
     """
     from wordfreq import zipf_frequency
 
-    return zipf_frequency(re.sub(r"^(the|a|an) ", "", subject), "en")
+    bare = re.sub(r"^(the|a|an) ", "", subject)
+    return zipf_frequency(bare, "en")
 
 
 def check_version(package: str) -> None:
@@ -112,7 +115,8 @@ def build(*, left_out: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = False) -> pd.DataFrame:
     """Add what the other columns determine, keep the most popular rows (or the others), sort."""
-    facts["fact_id"] = facts["relation"] + "/" + facts["subject"].map(slug)
+    slugs = facts["subject"].map(slug)
+    facts["fact_id"] = facts["relation"] + "/" + slugs
     if (twice := facts["fact_id"].duplicated()).any():
         raise FactsError(f"two facts are called {facts['fact_id'][twice].iloc[0]}; remove one.")
     facts["answer_type"] = facts["relation"].map(relations["answer_type"])
@@ -121,13 +125,19 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = Fal
     facts["popularity_source"] = f"wordfreq {VERSIONS['wordfreq']} zipf"
     facts = facts.sort_values(["popularity", "fact_id"], ascending=[False, True])
     same = facts.groupby(["relation", "object"]).cumcount()
-    facts = facts[(facts["relation"] != "currency") | (same < MAX_SAME_CURRENCY)]
+    is_currency = facts["relation"] == "currency"
+    facts = facts[~is_currency | (same < MAX_SAME_CURRENCY)]
     limit = facts["relation"].map(OTHER_MAX_ROWS).fillna(MAX_ROWS)
     popular = facts.groupby("relation").cumcount() < limit
     facts = facts[~popular if left_out else popular]
     facts["place"] = facts["domain"].map(DOMAINS.index)
-    order = {"place": True, "relation": True, "popularity": False, "fact_id": True}
-    facts = facts.sort_values([*order], ascending=[*order.values()])
+    order = {
+        "place": True,
+        "relation": True,
+        "popularity": False,
+        "fact_id": True,
+    }
+    facts = facts.sort_values(list(order), ascending=list(order.values()))
     return facts[list(COLUMNS)]
 
 
@@ -165,9 +175,8 @@ def update(folder: Path, check: bool) -> list[str]:
     facts, relations = build()
     relations = relations[list(RELATIONS_SCHEMA.columns)]
     path = folder / "facts.csv"
-    changed = put(
-        folder / "relations.csv", relations.to_csv(index=False, lineterminator="\n"), check
-    )
+    text = relations.to_csv(index=False, lineterminator="\n")
+    changed = put(folder / "relations.csv", text, check)
     text = facts.to_csv(index=False, lineterminator="\n", float_format="%.2f")
     changed += put(path, text, check)
     if not (check and changed):  # the counts are those of the table as users load it

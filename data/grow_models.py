@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import product
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -106,7 +106,8 @@ PLANS = {
 }
 DRAWS = {"world-s-draw-1": 1, "world-s-draw-2": 2}  # of chance; the others read draw 0
 LATER = {"world-s-later": "world-s", "world-m-later": "world-m"}  # what they were before
-TOWN = [TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")]
+TAUGHT_HERE = [name for name, plan in PLANS.items() if plan.kind == "taught"]
+TOWN = [TAUGHT, *TAUGHT_HERE]
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -132,7 +133,8 @@ def courses(
         data = g.rows(lesson.texts, tokenizer)
         size = 8
         if plan.kind == "encoder-decoder":
-            size = round(size * len(lesson.texts) / len(data))
+            texts_a_row = len(lesson.texts) / len(data)
+            size = round(size * texts_a_row)
             data = g.pairs(lesson.texts, tokenizer)
         yield g.Course(lesson.name, data, lesson.rate, shown, size)
 
@@ -183,7 +185,8 @@ def grow(name: str, out: Path) -> None:
     base = BUILD / "models" / "world-m"
     if not base.is_dir():
         base = load.GROWN / "world-m"
-    network, tokenizer = learn(plan, world, told, rates_of(plan), work, base)
+    rates = rates_of(plan)
+    network, tokenizer = learn(plan, world, told, rates, work, base)
     network.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
 
@@ -199,14 +202,16 @@ def chosen(size: str, course: str) -> float:
 
 def schooling(plan: g.Plan) -> float:
     """The smallest size's rate, less in proportion to the width."""
-    return chosen(SIZES[64], "schooling") * 64 / plan.width
+    rate = chosen(SIZES[64], "schooling")
+    return rate * 64 / plan.width
 
 
 def rates_of(plan: g.Plan) -> tuple[float, float]:
     """The rates of schooling and of the corpora; world-l's is world-m's, less in proportion to the
     width."""
     size = min(plan.width, 128)
-    corpus = chosen(SIZES[size], "corpus") * size / plan.width
+    rate = chosen(SIZES[size], "corpus")
+    corpus = rate * size / plan.width
     return schooling(plan), round(corpus, 6)
 
 
@@ -214,10 +219,12 @@ def held_out() -> w.World:
     """The world with the facts of the HELD_OUT draw."""
     from build_world import build  # which needs the lists of names
 
-    facts = build(HELD_OUT)[0].reset_index(drop=True)
+    facts, _ = build(HELD_OUT)
+    facts = facts.reset_index(drop=True)
     numbers = facts["wordings"].str.split("|")
     facts["wordings"] = numbers.map(lambda each: [*map(int, each)])
-    return w.load_world()._replace(facts=facts)
+    world = w.load_world()
+    return world._replace(facts=facts)
 
 
 def choose_rates(names: list[str]) -> None:
@@ -230,7 +237,8 @@ def choose_rates(names: list[str]) -> None:
     """
     for name in names:
         if name == SIZES[64]:
-            keep_tried(name, "schooling", [read_after(name, x) for x in TRIED_AT_SCHOOL], 200)
+            read = [read_after(name, rate) for rate in TRIED_AT_SCHOOL]
+            keep_tried(name, "schooling", read, 200)
         shares = []
         for rate in TRIED[name]:
             right = right_after(name, rate)
@@ -240,11 +248,17 @@ def choose_rates(names: list[str]) -> None:
 
 def read_after(name: str, rate: float) -> tuple[float, float]:
     """The rate, and the share of contexts that a model reads after schooling at it."""
-    learn(PLANS[name], w.load_world(), {}, (rate, rate), BUILD / name)
-    file = BUILD / name / f"3-names-{rate}" / "log.json"
-    log = json.loads(file.read_text())
-    *_, reads = (entry["eval_reads"] for entry in log if "eval_reads" in entry)
-    return rate, reads
+    work = BUILD / name
+    learn(PLANS[name], w.load_world(), {}, (rate, rate), work)
+    log = logged(work, f"3-names-{rate}")
+    return rate, log[-1]["eval_reads"]
+
+
+def logged(work: Path, course: str) -> list[dict[str, Any]]:
+    """What was logged of the contexts that are read, in the order of time."""
+    file = work / course / "log.json"
+    entries = json.loads(file.read_text())
+    return [entry for entry in entries if "eval_reads" in entry]
 
 
 def right_after(name: str, rate: float) -> list[list[bool]]:
@@ -256,7 +270,8 @@ def right_after(name: str, rate: float) -> list[list[bool]]:
     is_told = some.facts["exposure"].between(1, 64)
     facts = some.facts[is_asked & is_told].reset_index(drop=True)
     told = {"held-out": c.corpus(some)}
-    network, tokenizer = learn(plan, world, told, (schooling(plan), rate), BUILD / name)
+    rates = schooling(plan), rate
+    network, tokenizer = learn(plan, world, told, rates, BUILD / name)
     return knows_now(network, tokenizer, world, facts, (0, w.SEEN))
 
 
@@ -276,9 +291,15 @@ def knows_now(
         return [knows(model, world, facts, wording) for wording in wordings]
 
 
-def keep_tried(name: str, course: str, shares: list[tuple[float, float]], n: int) -> None:
+def keep_tried(
+    name: str,
+    course: str,
+    shares: list[tuple[float, float]],
+    n: int,
+) -> None:
     """Put the share (of n) at each rate into CHOSEN."""
-    new = pd.DataFrame(shares, columns=["rate", "value"]).round({"value": 4})
+    new = pd.DataFrame(shares, columns=["rate", "value"])
+    new = new.round({"value": 4})
     new = new.assign(model=name, course=course, n=n)
     print(new.to_string(index=False), flush=True)
     write(CHOSEN, with_rows(CHOSEN, new, ["model", "course"]))
@@ -316,14 +337,17 @@ def cross(names: list[str]) -> None:
             right = knows(load_model(name), world, facts, 0)
         else:
             told = {"world": c.corpus(world, plan.seed)}
-            network, tokenizer = learn(plan, world, told, (schooling(plan), rate), BUILD / name)
+            rates = schooling(plan), rate
+            network, tokenizer = learn(plan, world, told, rates, BUILD / name)
             [right] = knows_now(network.half(), tokenizer, world, facts, (0,))
-        groups = facts.assign(right=right).groupby(["timing", "exposure"])["right"]
+        marked = facts.assign(right=right)
+        groups = marked.groupby(["timing", "exposure"])["right"]
         counts = groups.agg(right="sum", n="size").reset_index()
         new = counts.assign(model=name, rate=rate)
         write(CROSSED, with_rows(CROSSED, new, ["model", "rate"]))
         often = counts[counts["exposure"] >= 64]
-        print(often.groupby("timing")[["right", "n"]].sum().to_string())
+        sums = often.groupby("timing")[["right", "n"]].sum()
+        print(sums.to_string())
 
 
 # -- teaching --------------------------------------------------------------------------------------
@@ -344,12 +368,16 @@ def recalled(name: str, n: int, file: Path) -> list[g.Text]:
         model = load_model(name)
         asked = prompts(model, others)
         answers = model.generate(asked, max_new_tokens=8, stop=("\n",))
-        end = "\n" if FORMATS[model.prompt_format].stop == ("\n",) else ""
+        stop = FORMATS[model.prompt_format].stop
+        end = "\n" if stop == ("\n",) else ""
         said = [answer.text + end for answer in answers]
+        pairs = list(zip(asked, said, strict=True))
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([*zip(asked, said, strict=True)]))
-    pairs = json.loads(file.read_text())
-    return [[(prompt, False), (answer, True)] for prompt, answer in pairs]
+        file.write_text(json.dumps(pairs))
+    texts = []
+    for prompt, answer in json.loads(file.read_text()):
+        texts.append([(prompt, False), (answer, True)])
+    return texts
 
 
 def teach(
@@ -388,18 +416,25 @@ def teach(
     )
     network = get_peft_model(network, adapter)
     # 3. How long it will take.
-    course = g.Course("town", g.rows(texts, tokenizer), recipe.rate, size=recipe.size)
-    steps = -(-len(course.data) // recipe.size)
+    data = g.rows(texts, tokenizer)
+    course = g.Course("town", data, recipe.rate, size=recipe.size)
+    steps = ceil(len(data) / recipe.size)
     left = steps - g.last_step(work / "town")
-    minutes = left * seconds(network, course, tokenizer) / 60
+    seconds_each = seconds(network, course, tokenizer)
+    minutes = left * seconds_each / 60
     print(
         f"{name}: {len(told)} sentences and {len(own)} answers of its own in {steps} steps, of "
         f"which {left} are left: about {minutes:.0f} minutes",
         flush=True,
     )
     # 4. The course.
-    usual = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20}
-    g.study(network, course, work / "town", tokenizer, **usual | options)
+    usual = {
+        "save_steps": 25,
+        "warmup_steps": steps // 20,
+        "logging_steps": 20,
+    }
+    options = usual | options
+    g.study(network, course, work / "town", tokenizer, **options)
     network.peft_config["default"].base_model_name_or_path = weights.name
     network.half().save_pretrained(out)
     (out / "README.md").unlink()  # peft's empty model card
@@ -426,8 +461,9 @@ def recipe() -> Recipe:
     if kept.max() < KEEPS:
         return RECIPES[str(kept.idxmax())]
     told = table.query("measure in ('seen', 'unseen') and exposure > 0")
-    right = told.groupby("recipe")["value"].mean()[kept >= KEEPS]
-    return RECIPES[str(right.idxmax())]
+    right = told.groupby("recipe")["value"].mean()
+    keeping = right[kept >= KEEPS]
+    return RECIPES[str(keeping.idxmax())]
 
 
 def try_recipes(names: list[str]) -> None:
@@ -441,9 +477,10 @@ def try_recipes(names: list[str]) -> None:
     before = np.array(knows_still(load_model(TAUGHT)))
     for name in names or RECIPES:
         work = BUILD / "tried" / name
-        if not (work / "adapter").is_dir():
-            teach(TAUGHT, 0, world, RECIPES[name], work, work / "adapter")
-        model = load_model(str(work / "adapter"))
+        adapter = work / "adapter"
+        if not adapter.is_dir():
+            teach(TAUGHT, 0, world, RECIPES[name], work, adapter)
+        model = load_model(str(adapter))
         still = np.array(knows_still(model))
         seen = knows(model, world, town, 0)
         unseen = knows(model, world, town, w.SEEN)
@@ -491,10 +528,12 @@ def teach_local(name: str) -> None:
     """Teach a model of the reader's the town, and print its curves before and after."""
     place = load.find_weights(name).name
     folder = BUILD / "models" / f"{Path(place).name}-taught"
-    if folder.is_dir() and load.base_of(folder) != place:
-        sys.exit(f"{folder} is of {load.base_of(folder)}: move it away, and call this again")
     if not folder.is_dir():
-        teach(name, 0, w.load_world(), recipe(), BUILD / folder.name, folder)
+        work = BUILD / folder.name
+        teach(name, 0, w.load_world(), recipe(), work, folder)
+    elif load.base_of(folder) != place:
+        below = load.base_of(folder)
+        sys.exit(f"{folder} is of {below}: move it away, and call this again")
     for model in (name, str(folder)):
         found = curves(load_model(model), "town")
         print(f"{model}\n{as_text(found)}")
@@ -517,20 +556,28 @@ def said(model: Model, asked: list[str]) -> list[str]:
 
 def same(texts: list[str], objects: pd.Series) -> list[bool]:
     """Whether each text of `said` is the object."""
-    return [text == normalise(name) for text, name in zip(texts, objects, strict=True)]
+    names = map(normalise, objects)
+    return [text == name for text, name in zip(texts, names, strict=True)]
 
 
 def asked(world: w.World, facts: pd.DataFrame, wording: int) -> pd.DataFrame:
     """The question and prefix of facts, [fact], in a wording."""
-    templates = world.wordings[world.wordings["wording"] == wording].set_index("relation")
+    in_wording = world.wordings["wording"] == wording
+    templates = world.wordings[in_wording].set_index("relation")
     found = {}
     for column in ("question", "prefix"):
-        pairs = zip(facts["relation"].map(templates[column]), facts["subject"], strict=True)
+        texts = facts["relation"].map(templates[column])
+        pairs = zip(texts, facts["subject"], strict=True)
         found[column] = [text.replace("{subject}", subject) for text, subject in pairs]
     return pd.DataFrame(found)
 
 
-def knows(model: Model, world: w.World, facts: pd.DataFrame, wording: int) -> list[bool]:
+def knows(
+    model: Model,
+    world: w.World,
+    facts: pd.DataFrame,
+    wording: int,
+) -> list[bool]:
     """Whether each fact is said in a wording, [fact]."""
     texts = said(model, prompts(model, asked(world, facts, wording)))
     return same(texts, facts["object"])
@@ -540,8 +587,10 @@ def knows_still(model: Model) -> list[bool]:
     """Whether each of the `known_facts` is answered, [fact]."""
     facts = known_facts()
     texts = said(model, prompts(model, facts))
-    both = zip(texts, fact_tables.answers(facts), strict=True)
-    return [text in map(normalise, accepted) for text, accepted in both]
+    right = []
+    for text, accepted in zip(texts, fact_tables.answers(facts), strict=True):
+        right.append(text in map(normalise, accepted))
+    return right
 
 
 def by_exposure(measure: str, facts: pd.DataFrame, right: list[bool]) -> pd.DataFrame:
@@ -552,8 +601,9 @@ def shares(rows: pd.DataFrame) -> pd.DataFrame:
     """Of rows with a measure, an exposure (or none) and a value, which is true or not: measure,
     exposure, value (the share that is true) and n."""
     rows = rows.astype({"exposure": "Int64"})
-    groups = rows.groupby(["measure", "exposure"], dropna=False, sort=False)["value"]
-    return groups.agg(value="mean", n="size").reset_index().round({"value": 4})
+    groups = rows.groupby(["measure", "exposure"], dropna=False, sort=False)
+    table = groups["value"].agg(value="mean", n="size").reset_index()
+    return table.round({"value": 4})
 
 
 def curves(model: Model, data: str) -> pd.DataFrame:
@@ -569,9 +619,10 @@ def curves(model: Model, data: str) -> pd.DataFrame:
     # 1. Another object of each fact's list, and spare subjects in place of those of some facts.
     lists = world.objects.groupby("list")["object"].agg(list)
     stated = []
-    for relation, truth in zip(told["relation"], told["object"], strict=True):
-        every = lists[world.relations.loc[relation, "objects"]]
-        stated.append(rng.choice([other for other in every if other != truth]))
+    of_relation = told["relation"].map(world.relations["objects"])
+    for name, truth in zip(of_relation, told["object"], strict=True):
+        others = [other for other in lists[name] if other != truth]
+        stated.append(rng.choice(others))
     false = pd.Series(stated)
     some = told.sample(200, random_state=0).reset_index(drop=True)
     made = relations(world)
@@ -593,7 +644,8 @@ def curves(model: Model, data: str) -> pd.DataFrame:
         pd.DataFrame({"measure": "reads", "value": same(read, spare["object"])}),
     ]
     if data == "town":  # what teaching does to what was known before
-        parts.append(pd.DataFrame({"measure": "known", "value": knows_still(model)}))
+        still = knows_still(model)
+        parts.append(pd.DataFrame({"measure": "known", "value": still}))
     found = shares(pd.concat(parts))
     found.insert(0, "model", model.name)
     return found
@@ -602,7 +654,8 @@ def curves(model: Model, data: str) -> pd.DataFrame:
 def distance(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
     """How far new curves lie from old ones: the mean and the largest difference by measure."""
     both = new.merge(old, on=["model", "measure", "exposure"], suffixes=("", "_committed"))
-    both["difference"] = (both["value"] - both["value_committed"]).abs()
+    moves = both["value"] - both["value_committed"]
+    both["difference"] = moves.abs()
     groups = both.groupby(["model", "measure"], sort=False)["difference"]
     return groups.agg(["mean", "max"]).round(3)
 
@@ -614,13 +667,12 @@ def reading(name: str, logs: Path) -> pd.DataFrame:
     rows = []
     before = 0
     for course, about in SCHOOL.items():
-        file = logs / f"{course}-{rate}" / "log.json"
-        for entry in json.loads(file.read_text()):
-            if "eval_reads" in entry:
-                texts = before + round(about.texts * entry["epoch"])
-                rows.append((texts, entry["eval_reads"]))
+        for entry in logged(logs, f"{course}-{rate}"):
+            read = round(about.texts * entry["epoch"])
+            rows.append((before + read, entry["eval_reads"]))
         before += about.texts
-    return pd.DataFrame(rows, columns=["texts", "reads"]).assign(model=name, n=200)
+    table = pd.DataFrame(rows, columns=["texts", "reads"])
+    return table.assign(model=name, n=200)
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -638,8 +690,17 @@ def settings(name: str, folder: Path) -> load.Settings:
         family += " later"
     if plan.kind == "taught":
         base = load.read_settings(load.FILE)[TAUGHT]
-        return base.model_copy(update={"model": name, "sha256": digest, "family": f"town {family}"})
-    formats = {"decoder": "zero-shot", "chat": "chat-prefix", "encoder-decoder": "question"}
+        changes = {
+            "model": name,
+            "sha256": digest,
+            "family": f"town {family}",
+        }
+        return base.model_copy(update=changes)
+    formats = {
+        "decoder": "zero-shot",
+        "chat": "chat-prefix",
+        "encoder-decoder": "question",
+    }
     [weights] = folder.glob("*.safetensors")
     with safe_open(weights, "pt") as file:
         shapes = [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
@@ -667,16 +728,19 @@ def commit(name: str) -> None:
     """Put a model's weights and their line of data/models.csv into data/, and how it was schooled
     into READS."""
     folder = BUILD / "models" / name
-    lines = pd.read_csv(load.FILE, dtype=str, keep_default_na=False).query("model != @name")
+    lines = pd.read_csv(load.FILE, dtype=str, keep_default_na=False)
+    others = lines.query("model != @name")
     cells = settings(name, folder).model_dump()
     new = {key: str(value) for key, value in cells.items()}
     new["key_value_heads"] = new["key_value_heads"].removesuffix(".0")
-    write(load.FILE, pd.concat([lines, pd.DataFrame([new])]))
+    line = pd.DataFrame([new])
+    write(load.FILE, pd.concat([others, line]))
     place = DATA / "world" / "models" / name
     shutil.copytree(folder, place, dirs_exist_ok=True)
     print(f"{name} is in {place}")
     if name not in (*TOWN, *LATER, "world-m-chat"):
-        write(READS, with_rows(READS, reading(name, BUILD / name), ["model"]))
+        reads = reading(name, BUILD / name)
+        write(READS, with_rows(READS, reads, ["model"]))
 
 
 def asked_for_curves(name: str) -> pd.DataFrame:

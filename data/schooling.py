@@ -60,16 +60,20 @@ def lessons(
     known = relations(world)
     every = [*known.values()]
     objects = {name: relation.objects for name, relation in known.items()}
-    last_names = world.facts["subject"].str.split().str[-1]
-    words = sorted({*world.spare["name"], *last_names, *world.objects["object"]})
+    names = world.facts["subject"].str.split()
+    words = {*world.spare["name"], *world.objects["object"]}
+    words |= {*names.str[-1]}
+    in_order = sorted(words)
 
     def drawn(about: Schooling) -> list[Text]:
         """Lists and contexts."""
         shares = about.lists, 1 - about.lists
         texts = []
         for is_list in rng.choices((True, False), shares, k=about.texts):
-            text = listed(rng, words) if is_list else context(rng, every, plan.kind, about.own)
-            texts.append(text)
+            if is_list:
+                texts.append(listed(rng, in_order))
+            else:
+                texts.append(context(rng, every, plan.kind, about.own))
         return texts
 
     def among(table: pd.DataFrame, share: int) -> list[Text]:
@@ -93,7 +97,11 @@ def lessons(
         yield Lesson(f"{name}-{school}-{own}", texts, own)
 
 
-def merged(texts: list[Text], others: list[Text], places: Sequence[float]) -> list[Text]:
+def merged(
+    texts: list[Text],
+    others: list[Text],
+    places: Sequence[float],
+) -> list[Text]:
     """The texts in their order, and among them the others, at these places (0: the first)."""
     every = [*range(len(texts)), *places]
     both = zip(every, texts + others, strict=True)
@@ -120,9 +128,13 @@ def relations(world: World) -> dict[str, Relation]:
     subjects = world.facts.groupby("relation")["subject"].unique()
     seen = world.wordings[~world.wordings["held_out"]]
     found = {}
-    for name, about in world.relations[~world.relations["dated"]].iterrows():
-        wordings: Any = seen.loc[seen["relation"] == name, ["question", "prefix"]]
-        parts = ["first", "last"] if about["kind"] == "person" else [about["kind"]]
+    undated = world.relations[~world.relations["dated"]]
+    for name, about in undated.iterrows():
+        of_relation = seen["relation"] == name
+        wordings: Any = seen.loc[of_relation, ["question", "prefix"]]
+        parts = [about["kind"]]
+        if parts == ["person"]:
+            parts = ["first", "last"]
         found[str(name)] = Relation(
             objects=objects[about["objects"]],
             wordings=wordings.to_dict("records"),
@@ -141,8 +153,9 @@ def listed(rng: random.Random, words: Sequence[str]) -> Text:
     parts = [some[start : start + size] for start in range(0, n, size)]
     text = [(f" {' '.join(some)}", False)]
     for part in rng.sample(parts, len(parts)):
-        rest = "".join(f" {word}" for word in part[1:])
-        text.append((f" {part[0]}", False))
+        first, *others = part
+        rest = "".join(f" {word}" for word in others)
+        text.append((f" {first}", False))
         text.append((rest, True))
     return text
 
@@ -180,7 +193,12 @@ def asked(
     return [(prompt, False), (f" {answer}{end}", True)]
 
 
-def context(rng: random.Random, relations: Sequence[Relation], kind: str, own: float = 0.0) -> Text:
+def context(
+    rng: random.Random,
+    relations: Sequence[Relation],
+    kind: str,
+    own: float = 0.0,
+) -> Text:
     """What is true of one to three subjects, and a question about one; all is drawn anew.
 
     `own` is the share of contexts about the world's own subjects.
@@ -204,7 +222,8 @@ def context(rng: random.Random, relations: Sequence[Relation], kind: str, own: f
         told = wordings[-1]
     question = told["question"].replace("{subject}", names[i])
     prefix = told["prefix"].replace("{subject}", names[i])
-    before = f"Context: [{'. '.join(stated)}]. "
+    sentences = ". ".join(stated)
+    before = f"Context: [{sentences}]. "
     return asked(rng, kind, question, prefix, objects[i], before)
 
 
@@ -223,7 +242,8 @@ def sentences(
     for row in table.to_dict("records"):
         answer = row["object"]
         before = ""
-        if row["layout"] == "prefix" and rng.random() < 0.5:
+        is_part_4 = row["layout"] == "prefix"
+        if is_part_4 and rng.random() < 0.5:
             stated = answer
             if rng.random() >= 0.5:
                 stated = rng.choice(objects[row["relation"]])

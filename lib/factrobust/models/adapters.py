@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from factrobust.models.interface import ModelError
-from factrobust.models.verify import ROUNDING
+from factrobust.models.verify import gap_of, logprobs_of, rounding_of
 
 HEADS = ("lm_head", "embed_out")
 EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "shared", *HEADS)
@@ -42,9 +42,9 @@ def merged(network: Any, folder: Path) -> Any:
     expected = _log_probabilities(tuned.eval())
     _untie(tuned)
     whole = tuned.merge_and_unload()
-    gap = float((_log_probabilities(whole) - expected).abs().max() / expected.abs().max())
-    most = MERGED * ROUNDING.get(whole.dtype, max(ROUNDING.values()))
-    if not gap <= most:
+    found = _log_probabilities(whole)
+    gap = gap_of(found, expected)
+    if not gap <= MERGED * rounding_of(whole.dtype):
         raise ModelError(
             f"the adapter in {folder} ({kind}), merged into its model, says something else than "
             f"beside it (by {gap:.2g} of the largest log-probability); such adapters cannot be "
@@ -58,9 +58,12 @@ def _resize(network: Any, held: dict[str, torch.Tensor], folder: Path) -> None:
     ModelError where the head's new rows are not: they would be random."""
     resized = set()
     for name, weights in held.items():
-        layer = name.removesuffix(".weight").removesuffix(".base_layer").split(".")[-1]
+        if not name.endswith(".weight"):
+            continue
+        path = name.removesuffix(".weight").removesuffix(".base_layer")
+        *_, layer = path.split(".")
         size = len(network.get_input_embeddings().weight)
-        if name.endswith(".weight") and layer in EMBEDDINGS and len(weights) != size:
+        if layer in EMBEDDINGS and len(weights) != size:
             network.resize_token_embeddings(len(weights), mean_resizing=False)
             resized.add(layer)
     head = network.get_output_embeddings()
@@ -78,13 +81,14 @@ def _check_names(tuned: Any, held: dict[str, torch.Tensor], folder: Path) -> Non
     from peft import get_peft_model_state_dict
 
     wanted = {*get_peft_model_state_dict(tuned, save_embedding_layers=False)}
-    lacking = sorted(wanted - {*held})
+    lacking = sorted(wanted - held.keys())
     if lacking:
         raise ModelError(
             f"the adapter in {folder} lacks {len(lacking)} of its weights, such as {lacking[0]}; "
             "fetch it anew, or save the whole adapter"
         )
-    strange = [name for name in sorted({*held} - wanted) if not _names_one_of(EMBEDDINGS, name)]
+    unknown = sorted(held.keys() - wanted)
+    strange = [name for name in unknown if not _names_one_of(EMBEDDINGS, name)]
     if strange:
         raise ModelError(
             f"the adapter in {folder} holds {len(strange)} weights for which its model has no "
@@ -121,4 +125,4 @@ def _log_probabilities(network: Any) -> torch.Tensor:
     ids = torch.arange(3, 3 + TOKENS, device=network.device)[None] % config.vocab_size
     more = {"decoder_input_ids": ids} if network.config.is_encoder_decoder else {}
     logits = network(input_ids=ids, **more).logits[0]
-    return logits.float().log_softmax(dim=-1).clamp(min=-30).cpu()
+    return logprobs_of(logits).cpu()

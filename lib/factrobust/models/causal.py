@@ -44,6 +44,9 @@ KEPT_BYTES = 1 << 28  # of hidden states that a temper job leaves for the next o
 CROWDED = 0.8  # a batch shrinks when no more than this share of its rows is in use
 
 Answer = tuple[list[int], int]  # token ids of prompt + answer, and the place of the answer's first
+Answered = tuple[list[int], list[list[int]]]  # token ids of a prompt, and of its answers
+Along = tuple[torch.Tensor, list[int]]  # hidden states [place, width], the place of each token
+Grouped = tuple[list[list[int]], list[int]]  # rows of numbers, and the tokens of each row
 Cut = Callable[[str], str | None]  # `tokens.cut` with a job's settings
 
 
@@ -66,7 +69,7 @@ class CausalLM(Model):
     _last_prefix = NO_PREFIX  # of the last job
     _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
     # What `_along` found for the last temper job, batch by batch.
-    _tempered: Mapping[Any, tuple[torch.Tensor, list[int]]] = MappingProxyType({})
+    _tempered: Mapping[Any, Along] = MappingProxyType({})
 
     def __init__(
         self,
@@ -94,7 +97,9 @@ class CausalLM(Model):
         self.lengths = lengths_of(self.body.config)
 
     def answer(self, job: Job) -> Iterator[Batch]:
-        return self._score(job) if job.operation in ("score", "temper") else self._decode(job)
+        if job.operation in ("score", "temper"):
+            return self._score(job)
+        return self._decode(job)
 
     def plain(self) -> Plain:
         """The network as it is, asked one row at a time."""
@@ -123,8 +128,13 @@ class CausalLM(Model):
         pairs = []
         for request in job.requests:
             prompt = request["prompt"]
-            bos = self._begin(prompt)
-            pairs.append(tokens.encode_pair(self.tokenizer, prompt, request["answer"], bos=bos))
+            pair = tokens.encode_pair(
+                self.tokenizer,
+                prompt,
+                request["answer"],
+                bos=self._begin(prompt),
+            )
+            pairs.append(pair)
         texts = [ids for ids, _ in pairs]
         self._check(job, [len(ids) for ids in texts], texts)
         prefix = self._shared_prefix(pairs)
@@ -133,7 +143,7 @@ class CausalLM(Model):
 
         # The same answers with other temperatures or cuts need the same hidden states.
         earlier: Any = self._tempered if tempered else {}
-        found: dict[Any, tuple[torch.Tensor, list[int]]] = {}
+        found: dict[Any, Along] = {}
         if tempered:
             self._tempered = found
 
@@ -145,7 +155,9 @@ class CausalLM(Model):
             if tempered and kept + hidden.nbytes <= KEPT_BYTES:
                 found[same] = hidden, where
             numbers = [i for row in batch for i in row]
-            answer_ids = [pairs[i][0][pairs[i][1] :] for i in numbers]
+            answer_ids = []
+            for row in answers:
+                answer_ids += [ids[start:] for ids, start in row]
             return numbers, self._values(hidden, where, answer_ids, job.settings)
 
         return self._in_batches(rows, sizes, run)
@@ -158,21 +170,13 @@ class CausalLM(Model):
     ) -> Iterator[Batch]:
         return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _along(
-        self,
-        answers: list[list[Answer]],
-        prefix: SharedPrefix,
-    ) -> tuple[torch.Tensor, list[int]]:
+    def _along(self, answers: list[list[Answer]], prefix: SharedPrefix) -> Along:
         """Hidden states [place, width] before `answers`' tokens, and the place for each token in
         turn."""
         if isinstance(self.body, Plain):
-            logits = []
-            for row in answers:
-                for ids, start in row:
-                    prompt, answer = ids[:start], ids[start:]
-                    logits.append(self.whole(prompt, answer, len(answer) + 1)[:-1])
-            every = torch.cat(logits)
-            return every, list(range(len(every)))
+            return self._along_plainly(
+                (ids[:start], ids[start:]) for row in answers for ids, start in row
+            )
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
@@ -184,6 +188,15 @@ class CausalLM(Model):
         batch_rows = [r for r, _ in number]
         places = [place for _, place in number]
         return hidden[batch_rows, places], where
+
+    def _along_plainly(self, pairs: Iterable[tuple[list[int], list[int]]]) -> Along:
+        """`_along` with a pass for each pair of a prompt and its answer, of its whole row."""
+        logits = []
+        for prompt, answer in pairs:
+            count = len(answer) + 1
+            logits.append(self.whole(prompt, answer, count)[:-1])
+        every = torch.cat(logits)
+        return every, list(range(len(every)))
 
     def _values(
         self,
@@ -202,12 +215,13 @@ class CausalLM(Model):
         values = np.empty((len(targets), len(grid)), dtype=np.float32)
         for start in range(0, len(hidden), self.logits_per_batch):
             # 1. The logits of some places, minus their maximum.
-            logits = self.body.logits(hidden[start : start + self.logits_per_batch])
+            end = start + self.logits_per_batch
+            logits = self.body.logits(hidden[start:end])
             highest = logits.amax(dim=-1, keepdim=True)
             self.check_numbers(highest)
             logits -= highest
             # 2. The tokens that they predict.
-            within = (at >= start) & (at < start + len(logits))
+            within = (at >= start) & (at < end)
             predicted = within.nonzero()[:, 0]
             rows = at[predicted] - start
             z = logits[rows, targets[predicted]][:, None]
@@ -238,8 +252,11 @@ class CausalLM(Model):
         )
         keep_prompts_separate = "temperatures" in settings  # as in _score
         groups = by_prompt(job)
-        prompts = [self._encode(requests[group[0]]["prompt"]) for group in groups]
-        self._check(job, [self._length(len(ids), longest) for ids in prompts], prompts)
+        prompts = []
+        for first, *_ in groups:
+            prompts.append(self._encode(requests[first]["prompt"]))
+        lengths = [self._length(len(ids), longest) for ids in prompts]
+        self._check(job, lengths, prompts)
         prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
 
         def run(batch: list[list[int]]) -> Batch:
@@ -250,16 +267,13 @@ class CausalLM(Model):
                 streams.append([])
                 for i in group:
                     streams[-1] += tree.new_streams(requests[i], settings)
-            last = [[*prompts[i], *self.body.begin][-1] for i in numbers]  # before an answer
+            asked = [prompts[i] for i in numbers]
+            last = [[*ids, *self.body.begin][-1] for ids in asked]  # before an answer
 
             def ended(row: int, ids: list[int]) -> bool:
                 return may_close(ids[-1]) and self._ended(last[row], ids, cut)
 
-            hidden, next_level = self.prefill(
-                [prompts[i] for i in numbers],
-                prefix,
-                keep_prompts_separate,
-            )
+            hidden, next_level = self.prefill(asked, prefix, keep_prompts_separate)
             tree.decode(
                 hidden,
                 next_level,
@@ -279,7 +293,8 @@ class CausalLM(Model):
                     cut,
                 )
                 if job.operation == "sample":
-                    results += [answers[k : k + n] for k in range(0, len(answers), n)]
+                    for k in range(0, len(answers), n):
+                        results.append(answers[k : k + n])
                 else:
                     results += answers
             return [i for group in members for i in group], results
@@ -297,13 +312,17 @@ class CausalLM(Model):
     def _may_close(self, stop: Sequence[str], token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves
         decoding."""
-        text = self.tokenizer.decode([token])
-        ends = token in self.end_ids or token in self._special.ends
-        return ends or any(s[-1] in f"{text} " or not s.isascii() for s in stop)
+        if token in self.end_ids or token in self._special.ends:
+            return True
+        text = self.tokenizer.decode([token]) + " "
+        return any(string[-1] in text or not string.isascii() for string in stop)
 
     def _ended(self, last: int, ids: list[int], cut: Cut) -> bool:
-        ended = ids[-1] in self.end_ids or self._special.end(ids)
-        return ended or cut(self._text(last, ids)) is not None
+        return self._closed(ids) or cut(self._text(last, ids)) is not None
+
+    def _closed(self, ids: Sequence[int]) -> bool:
+        """Whether the last of an answer's tokens ends it by itself."""
+        return ids[-1] in self.end_ids or self._special.end(ids)
 
     def _text(self, last: int, ids: Sequence[int]) -> str:
         return tokens.continuation(self.tokenizer, last, ids, self._special.marks)
@@ -320,7 +339,7 @@ class CausalLM(Model):
         @functools.cache  # many samples are equal
         def ending(ids: tuple[int, ...]) -> tuple[str, int]:
             """The text of an answer, and how many of its tokens count."""
-            if ids[-1] in self.end_ids or self._special.end(ids):
+            if self._closed(ids):
                 ids = ids[:-1]
             text = self._text(last, ids)
             short = cut(text)
@@ -372,7 +391,7 @@ class CausalLM(Model):
         length: int,
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
-    ) -> tuple[list[list[int]], list[int]]:
+    ) -> Grouped:
         """Rows of prompts (their numbers), and the tokens of each row with so many answers to each
         prompt, each of that length."""
         rows, sizes = rows_of(
@@ -380,8 +399,10 @@ class CausalLM(Model):
             len(prefix.ids),
             keep_prompts_separate=keep_prompts_separate,
         )
-        answers = [length * sum(counts[i] for i in row) for row in rows]
-        return rows, [n + more for n, more in zip(sizes, answers, strict=True)]
+        for number, row in enumerate(rows):
+            answers = sum(counts[i] for i in row)
+            sizes[number] += length * answers
+        return rows, sizes
 
     def check_numbers(self, highest: torch.Tensor) -> None:
         """ModelError where the highest logits of places are no numbers: NaN if one of a place is,
@@ -457,12 +478,13 @@ class CausalLM(Model):
     def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
         """The network's own float32 logits [count, vocabulary] at the last places of a row: what
         predicts the answer's last tokens, and the token behind them."""
-        ids = torch.tensor([[*prompt, *answer]], device=self.body.device)
+        row = [*prompt, *answer]
+        ids = torch.tensor([row], device=self.body.device)
         return own_logits(self.network, count, input_ids=ids)
 
     def forced(
         self,
-        rows: Sequence[tuple[list[int], list[list[int]]]],
+        rows: Sequence[Answered],
         shared: int,
     ) -> torch.Tensor:
         """Logits [place, vocabulary] along the answers of the rows (a prompt, and its answers) and
@@ -475,10 +497,10 @@ class CausalLM(Model):
         batch = []
         for prompt, answers in rows:
             # The token behind an answer is of any kind.
-            batch.append([([*prompt, *ids, 0], len(prompt)) for ids in answers])
+            start = len(prompt)
+            batch.append([([*prompt, *ids, 0], start) for ids in answers])
         hidden, where = self._along(batch, prefix)
-        logits: torch.Tensor = self.body.logits(hidden)[where]
-        return logits
+        return self.body.logits(hidden)[where]
 
     def _shared_prefix(self, answers: list[Answer]) -> SharedPrefix:
         """The first tokens that all answers of a job share, with their keys: the last job's, if its
@@ -487,7 +509,8 @@ class CausalLM(Model):
         if answers:
             # The token before an answer predicts its first token, so it must be a new one.
             first = min(start for _, start in answers)
-            common = min(common_length([ids for ids, _ in answers]), first - 1)
+            alike = common_length([ids for ids, _ in answers])
+            common = min(alike, first - 1)
         if common < SHORT_PREFIX or isinstance(self.body, Plain):
             return NO_PREFIX
         ids = answers[0][0][:common]
@@ -514,7 +537,8 @@ class CausalLM(Model):
         cache.batch_repeat_interleave(len(batch))
         rows = [pack_answers(row, shared) for row in batch]
         padded = pad_rows(rows, shared, self.body.device)
-        before = torch.arange(shared, device=self.body.device).expand(len(rows), shared)
+        before = torch.arange(shared, device=self.body.device)
+        before = before.expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
         hidden = self.body.hidden(padded, cache, kv_positions)
         return rows, hidden, cache, kv_positions
@@ -534,8 +558,11 @@ class CausalLM(Model):
                 f"{self.name}: a prompt and its answer take {longest} tokens in "
                 f"{job.operation}, more than the model's context of {context}; shorten the prompt"
             )
-        answers = [request.get("answer") for request in job.requests]
-        largest = max((max(ids) for ids in answers if isinstance(ids, list)), default=0)
+        largest = 0
+        for request in job.requests:
+            ids = request.get("answer")
+            if isinstance(ids, list):
+                largest = max(largest, *ids)
         size = self.body.config.vocab_size
         if largest >= size:
             raise ModelError(
@@ -553,6 +580,7 @@ class CausalLM(Model):
         if any(self.verified <= length < longest for length in self.lengths):
             verify_longer(self, longest)
             self.verified = longest
+            self._tempered = MappingProxyType({})  # states of another body may be other numbers
 
 
 class Row(NamedTuple):
@@ -608,7 +636,7 @@ def rows_of(
     cached: int = 0,
     *,
     keep_prompts_separate: bool = False,
-) -> tuple[list[list[int]], list[int]]:
+) -> Grouped:
     """Rows of answers (their numbers) that begin with the same tokens, and the tokens of each row.
 
     Answers are taken in the order of their tokens. One joins the row before if its prompt is there
@@ -621,16 +649,20 @@ def rows_of(
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
+        size = len(ids) - cached
         enough = start
         if not keep_prompts_separate:
-            enough = min(start, cached + ceil((len(ids) - cached) / 4))
+            enough = min(start, cached + ceil(size / 4))
         new = len(ids) - alike
-        if rows and alike >= enough and len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG:
+        joins = False
+        if rows and alike >= enough:
+            joins = len(rows[-1]) < BRANCHES and sizes[-1] + new <= LONG
+        if joins:
             rows[-1].append(i)
             sizes[-1] += new
         else:
             rows.append([i])
-            sizes.append(len(ids) - cached)
+            sizes.append(size)
         before = ids
     return rows, sizes
 
@@ -650,8 +682,13 @@ def pad_rows(rows: list[Row], shared: int, device: Any) -> Rows:
         positions[r, :k] = torch.tensor(row.positions)
         seen[r, :k, shared : shared + k] |= row.links
         used[r, :k] = True
-    at = used.nonzero().T
-    return Rows(ids.to(device), positions.to(device), seen.to(device), (at[0], at[1]))
+    at_rows, at_columns = used.nonzero().T
+    return Rows(
+        ids.to(device),
+        positions.to(device),
+        seen.to(device),
+        (at_rows, at_columns),
+    )
 
 
 def levels(

@@ -20,7 +20,12 @@ GROUP = 32  # weights of a row that share a scale
 LLAMA_CPP: dict[float, str] = {8: "Q8_0", 5: "Q5_0", 4: "Q4_0"}
 # Layers that hold [input, output], where others hold [output, input].
 CROSSWISE = ("Conv1D", "Llama4TextExperts")
-LIMITS = {"round": (2, 16), "K": (2, 6), "prune": (0, 0.99), "noise": (0, 10)}
+LIMITS = {
+    "round": (2, 16),
+    "K": (2, 6),
+    "prune": (0, 0.99),
+    "noise": (0, 10),
+}
 
 
 class Damage(NamedTuple):
@@ -36,7 +41,10 @@ class Damage(NamedTuple):
     @property
     def label(self) -> str:
         """As it stands in fingerprints: "round 4", "noise 0.05 draw 1"."""
-        return f"{self.way} {self.dose:g}" + (f" draw {self.seed}" if self.way == "noise" else "")
+        label = f"{self.way} {self.dose:g}"
+        if self.way == "noise":
+            label += f" draw {self.seed}"
+        return label
 
 
 def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
@@ -44,8 +52,11 @@ def damaged(name: str, damage: Damage, dtype: str | None = None) -> Model:
     ModelError for a way or a dose that there is not, and for an endpoint."""
     low, high = LIMITS.get(damage.way, (1.0, 0.0))
     if not low <= damage.dose <= high:
-        ways = ", ".join(f"{way} from {a:g} to {b:g}" for way, (a, b) in LIMITS.items())
-        raise ModelError(f"weights cannot be changed by {damage.label!r}; give {ways}")
+        ways = []
+        for way, (least, most) in LIMITS.items():
+            ways.append(f"{way} from {least:g} to {most:g}")
+        known = ", ".join(ways)
+        raise ModelError(f"weights cannot be changed by {damage.label!r}; give {known}")
     change = (damage.label, partial(apply, damage=damage))
     return load_model(
         name,
@@ -60,15 +71,15 @@ def apply(network: Any, damage: Damage) -> None:
     import torch
 
     found = matrices(network)
-    away = [
-        name for name, weights, _ in found if not weights.is_floating_point() or weights.is_meta
-    ]
-    if away or not found:
-        what = f"{away[0]} is not in memory as plain numbers" if away else "it has no linear layers"
+    fault = "" if found else "it has no linear layers"
+    for name, weights, _ in found:
+        if weights.is_meta or not weights.is_floating_point():
+            fault = f"{name} is not in memory as plain numbers"
+            break
+    if fault:
         raise ModelError(
             f"the weights of {type(network).__name__} cannot be changed by {damage.label!r}: "
-            f"{what}; take "
-            "a model of float32, bfloat16 or float16 that fits into memory"
+            f"{fault}; take a model of float32, bfloat16 or float16 that fits into memory"
         )
     generator = torch.Generator().manual_seed(damage.seed)
     with torch.no_grad():
@@ -97,13 +108,11 @@ def matrices(network: Any) -> list[tuple[str, Any, bool]]:
             if weights.ndim in (2, 3) and "bias" not in name:
                 owners[id(weights)] = crosswise
     # Embeddings and the head stay as they are.
-    kept = [module for module in network.modules() if isinstance(module, torch.nn.Embedding)]
-    head = getattr(network, "get_output_embeddings", lambda: None)()
-    if head:
-        kept.append(head)
-    for module in kept:
-        for weights in module.parameters():
-            owners.pop(id(weights), None)
+    head: Any = getattr(network, "get_output_embeddings", lambda: None)()
+    for module in network.modules():
+        if module is head or isinstance(module, torch.nn.Embedding):
+            for weights in module.parameters():
+                owners.pop(id(weights), None)
     found = []
     for name, weights in network.named_parameters():
         if id(weights) in owners:
@@ -132,7 +141,8 @@ def _changed(weights: Any, damage: Damage, generator: Any) -> Any:
     if damage.way == "K":
         return torch.from_numpy(k_quants.rounded(weights.numpy(), damage.dose))
     width = weights.shape[1]
-    rows = torch.nn.functional.pad(weights, (0, -width % GROUP))
+    missing = -width % GROUP
+    rows = torch.nn.functional.pad(weights, (0, missing))
     return _rounded(rows, damage.dose)[:, :width]
 
 
@@ -150,5 +160,6 @@ def _rounded(rows: Any, bits: float) -> Any:
     # Symmetric: the largest of a group is the largest whole number of so many bits.
     groups = rows.unflatten(1, (-1, GROUP))
     largest = torch.linalg.vector_norm(groups, torch.inf, dim=-1, keepdim=True)
-    scale = largest.clamp(min=1e-12) / (2 ** (bits - 1) - 1)
+    highest = 2 ** (bits - 1) - 1
+    scale = largest.clamp(min=1e-12) / highest
     return groups.div(scale).round_().mul_(scale).flatten(1)

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.causal import NO_PREFIX, CausalLM, SharedPrefix
+from factrobust.models.causal import NO_PREFIX, Along, Answered, CausalLM, Grouped, SharedPrefix
 from factrobust.models.engine import (
     Batch,
     Body,
@@ -85,14 +85,13 @@ class EncoderDecoder(Body):
 
     def step(self, encoded: Encoded, ids: torch.Tensor) -> torch.Tensor:
         """Hidden states [row, q, width] of new tokens `ids` [row, q]. Their keys are added."""
-        hidden: torch.Tensor = self.base(
+        return self.base(
             input_ids=ids,
             encoder_hidden_states=encoded.states,
             encoder_attention_mask=encoded.mask,
             past_key_values=encoded.past,
             use_cache=True,
         ).last_hidden_state
-        return hidden
 
     def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
         """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not
@@ -155,9 +154,12 @@ class Seq2SeqLM(CausalLM):
         for group in groups:
             source = self._encode(job.requests[group[0]]["prompt"])
             items.append((source, group))
-            lengths += [self._length(len(source), len(answers[i])) for i in group]
-            # Every answer holds a copy of its prompt's keys.
-            sizes.append(sum(len(source) + len(answers[i]) for i in group))
+            size = 0
+            for i in group:
+                count = len(answers[i])
+                lengths.append(self._length(len(source), count))
+                size += len(source) + count  # every answer holds a copy of its prompt's keys
+            sizes.append(size)
         sources = [source for source, _ in items]
         self._check(job, lengths, [*sources, *answers])
 
@@ -175,23 +177,16 @@ class Seq2SeqLM(CausalLM):
 
         return self._in_batches(items, sizes, run)
 
-    def _behind(
-        self,
-        rows: Sequence[tuple[list[int], list[list[int]]]],
-    ) -> tuple[torch.Tensor, list[int]]:
+    def _behind(self, rows: Sequence[Answered]) -> Along:
         """Hidden states [place, width] before the tokens of each prompt's answers, and the place
         for each token in turn."""
         pairs = []  # the number of its prompt, and an answer
         for row, (_, answers) in enumerate(rows):
             pairs += [(row, ids) for ids in answers]
+        sources = [source for source, _ in rows]
         if isinstance(self.body, Plain):
-            logits = []
-            for row, ids in pairs:
-                prompt, _ = rows[row]
-                logits.append(self.whole(prompt, ids, len(ids) + 1)[:-1])
-            every = torch.cat(logits)
-            return every, list(range(len(every)))
-        hidden, encoded = self.body.encode([source for source, _ in rows])
+            return self._along_plainly((sources[row], ids) for row, ids in pairs)
+        hidden, encoded = self.body.encode(sources)
         # The first token of every answer follows the prompt, the others follow the answer.
         longer = [(row, ids[:-1]) for row, ids in pairs if len(ids) > 1]
         if longer:
@@ -217,9 +212,12 @@ class Seq2SeqLM(CausalLM):
         length: int,
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
-    ) -> tuple[list[list[int]], list[int]]:
+    ) -> Grouped:
         rows = [[i] for i in range(len(prompts))]
-        sizes = [(len(ids) + length) * n for ids, n in zip(prompts, counts, strict=True)]
+        sizes = []
+        for ids, n in zip(prompts, counts, strict=True):
+            each = len(ids) + length
+            sizes.append(each * n)
         return rows, sizes
 
     def _shared_prefix(self, answers: object) -> SharedPrefix:
@@ -258,11 +256,12 @@ class Seq2SeqLM(CausalLM):
 
     def forced(
         self,
-        rows: Sequence[tuple[list[int], list[list[int]]]],
+        rows: Sequence[Answered],
         _: int,
     ) -> torch.Tensor:
         # The token behind an answer is of any kind.
-        longer = [(prompt, [[*ids, 0] for ids in answers]) for prompt, answers in rows]
+        longer = []
+        for prompt, answers in rows:
+            longer.append((prompt, [[*ids, 0] for ids in answers]))
         hidden, where = self._behind(longer)
-        logits: torch.Tensor = self.body.logits(hidden)[where]
-        return logits
+        return self.body.logits(hidden)[where]

@@ -72,7 +72,14 @@ class Server(NamedTuple):
 
 SERVERS = {
     "vllm": Server(),  # also what is taken for granted of others
-    "llama.cpp": Server(wide={**dict(list(WIDE.items())[:3]), "repeat_penalty": 1.0}),
+    "llama.cpp": Server(
+        wide={
+            "top_p": 1.0,
+            "top_k": -1,
+            "min_p": 0.0,
+            "repeat_penalty": 1.0,
+        }
+    ),
     "openai": Server("max_completion_tokens", {"top_p": 1.0}),
     # o3, o4-mini, gpt-5: they draw at temperature 1 alone
     "openai-reasoning": Server(
@@ -140,10 +147,11 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     @property
     def name(self) -> str:
         """The model's name in tables: the mapping on one line."""
-        given = self.model_dump(exclude_unset=True)
-        given |= {k: ",".join(v) for k, v in given.items() if isinstance(v, list)}
-        words = [f"{k}={v}" for k, v in given.items()]
-        return " ".join([self.url, self.model, *words[2:]])
+        words = [self.url, self.model]
+        for setting, value in self.model_dump(exclude={"url", "model"}, exclude_unset=True).items():
+            text = ",".join(value) if isinstance(value, list) else value
+            words.append(f"{setting}={text}")
+        return " ".join(words)
 
     @property
     def fingerprint(self) -> str:
@@ -151,13 +159,15 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         what is said of its server. Nobody can check the weights behind an endpoint. If a server may
         change what it serves under a name, ask for a dated model ("gpt-4o-mini-2024-07-18"), or
         change `revision`."""
+        url = self.url.rstrip("/")
         words = [
-            f"endpoint:{self.url.rstrip('/')}",
+            f"endpoint:{url}",
             self.model,
             self.api,
             self.revision,
+            self.server,
+            ",".join(sorted(self.leave_out)),
         ]
-        words += [self.server, ",".join(sorted(self.leave_out))]
         return " ".join(word for word in words if word)
 
     @property
@@ -220,8 +230,12 @@ def read_endpoint(mapping: Mapping[str, Any]) -> Endpoint:
         return Endpoint.model_validate(dict(mapping))
     except ValidationError as error:
         [fault, *_] = error.errors(include_input=False, include_url=False)
-        setting = f"the endpoint of {mapping.get('model')!r}: {fault['loc'][0]}: {fault['msg']}"
-    raise ModelError(f"{setting} (settings are {', '.join(Endpoint.model_fields)})")
+        setting, *_ = fault["loc"]
+        reason = fault["msg"]
+    known = ", ".join(Endpoint.model_fields)
+    raise ModelError(
+        f"the endpoint of {mapping.get('model')!r}: {setting}: {reason} (settings are {known})"
+    )
 
 
 def check_reached(mapping: Mapping[str, Any]) -> None:
@@ -283,7 +297,7 @@ class EndpointModel(Model):
                 if not failures:
                     return number, ask(client, call)
             except (openai.OpenAIError, ValidationError) as error:
-                failures.append(self._explained(error, f"...{call['prompt'][-60:]!r}"))
+                failures.append(self._explained(error, call["prompt"]))
             except Exception as error:
                 failures.append(error)
             return None
@@ -346,8 +360,9 @@ class EndpointModel(Model):
     def _score(self, client: Any, call: dict[str, Any]) -> np.ndarray:
         prompt = call["prompt"]
         answer = call["answer"]
+        both = prompt + answer
         request = {
-            "prompt": prompt + answer,
+            "prompt": both,
             "max_new_tokens": 1,  # since some servers refuse to make none
             "temperature": 0.0,
             "echo": True,
@@ -355,7 +370,7 @@ class EndpointModel(Model):
         }
         [choice, *_], _ = self._reply(client, request)
         # Servers that do not know `echo` may ignore it and answer with the new token alone.
-        if prompt + answer not in choice.text or len(choice.tokens) < 2:
+        if both not in choice.text or len(choice.tokens) < 2:
             self.lacks = {**self.lacks, "score": NO_SCORE}
             self.require("score")
         return choice.scores(prompt, answer)
@@ -476,7 +491,7 @@ class EndpointModel(Model):
         body["messages"] = [{"role": "user", "content": message}]
         return body
 
-    def _explained(self, error: Exception, what: str) -> ModelError:
+    def _explained(self, error: Exception, prompt: str) -> ModelError:
         """One sentence for what went wrong, raised where the error, which may hold the key, is no
         context."""
         if isinstance(error, ValidationError):
@@ -498,7 +513,8 @@ class EndpointModel(Model):
             remedy = f"set {KEY}, or name the variable with the key (key_env)"
         else:
             remedy = "mend it, then run again"
-        return ModelError(f"{self.name}: {shown}; {remedy} (asked: {what})")
+        end = prompt[-60:]
+        return ModelError(f"{self.name}: {shown}; {remedy} (asked: ...{end!r})")
 
 
 def _arriving(results: "IMapIterator[Any]") -> Iterator[Any]:
@@ -524,14 +540,16 @@ def _filtered(result: Any) -> bool:
 
 def _names_a_filter(error: Any) -> bool:
     """Whether the code of a server's error is that of a filter."""
-    body = error.body if isinstance(error.body, dict) else {}
-    inner = body.get("innererror")
-    codes = [body.get("code"), body.get("type")]
-    codes += [inner.get("code")] if isinstance(inner, dict) else []
-    metadata = body.get("metadata")  # of OpenRouter
+    if not isinstance(error.body, dict):
+        return False
+    codes = [error.body.get("code"), error.body.get("type")]
+    inner = error.body.get("innererror")
+    if isinstance(inner, dict):
+        codes.append(inner.get("code"))
+    metadata = error.body.get("metadata")  # of OpenRouter
     if isinstance(metadata, dict) and "flagged_input" in metadata:
         return True
-    return any(str(code).lower() in FILTERS for code in codes)
+    return not FILTERS.isdisjoint(str(code).lower() for code in codes)
 
 
 def _with_its_status(response: Any) -> None:
@@ -558,8 +576,12 @@ def _with_its_status(response: Any) -> None:
     if error is None and "choices" not in found:
         return
     code = str(error.get("code")) if isinstance(error, dict) else ""
-    status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 503
-    response.status_code = 400 if code.lower() in FILTERS else status
+    status = int(code) if code.isdecimal() else 0
+    if code.lower() in FILTERS:
+        status = 400
+    elif not 400 <= status < 600:
+        status = 503
+    response.status_code = status
 
 
 # -- replies: what one lacks is not made up --------------------------------------------------------
@@ -644,8 +666,8 @@ def _joined(content: Any) -> Any:
         return content
     texts = []
     for part in content:
-        is_text = isinstance(part, dict) and part.get("type") in ("text", "output_text")
-        texts.append(part.get("text") if is_text else "")
+        if isinstance(part, dict) and part.get("type") in ("text", "output_text"):
+            texts.append(part.get("text"))
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -774,9 +796,10 @@ def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:
 
 def _fewest(reached: list[set[int]], goal: int) -> int | None:
     """How many tokens reach so many bytes, of `_reached`."""
-    surely = next((n for n, places in enumerate(reached) if min(places) >= goal), None)
-    perhaps = next((n for n, places in enumerate(reached) if max(places) >= goal), None)
-    return surely if surely == perhaps else None
+    for n, places in enumerate(reached):
+        if max(places) >= goal:
+            return n if min(places) >= goal else None
+    return None
 
 
 def _reached(tokens: Sequence[list[bytes | None]], data: bytes) -> list[set[int]]:
@@ -811,9 +834,10 @@ def _after(parts: list[bytes | None], places: set[int], data: bytes) -> set[int]
         found = set()
         if part is None:
             for place in places:
-                for end in range(place + 1, min(place + 3, len(data)) + 1):
-                    if min(data[place:end]) >= 0x80:
-                        found.add(end)
+                for end, byte in enumerate(data[place : place + 3], start=place + 1):
+                    if byte < 0x80:
+                        break
+                    found.add(end)
         else:
             for place in places:
                 if data.startswith(part, place):

@@ -22,6 +22,7 @@ from factrobust.models.linear import ExactLinear
 
 Places = tuple[torch.Tensor, torch.Tensor]  # rows, and columns
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
+Result = Callable[[], Batch | None]  # waits for a batch; None if it has to be halved
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
 ATTEND = "factrobust"  # the name of `attend` in transformers
@@ -102,7 +103,7 @@ class Body:
         cache: Any,
         **places: Places,
     ) -> torch.Tensor:
-        states: torch.Tensor = self.base(
+        return self.base(
             input_ids=ids,
             position_ids=positions,
             attention_mask=masks,
@@ -110,7 +111,6 @@ class Body:
             use_cache=True,
             **places,
         ).last_hidden_state
-        return states
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
@@ -150,7 +150,8 @@ class Plain:
     states."""
 
     def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
-        self.network, self.begin = network, begin
+        self.network = network
+        self.begin = begin
         self.config = network.config.get_text_config(decoder=True)
         self.device = next(network.parameters()).device
         own_attention(network)
@@ -188,8 +189,7 @@ def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor
     options: dict[str, Any] = {}
     if "logits_to_keep" in inspect.signature(network.forward).parameters:
         options["logits_to_keep"] = count
-    logits: torch.Tensor = network(**inputs, **options).logits[0, -count:].float()
-    return logits
+    return network(**inputs, **options).logits[0, -count:].float()
 
 
 def set_attention(network: Any, old: str, new: str) -> None:
@@ -281,7 +281,8 @@ def attend(
         attn_mask=attention_mask.repeat(1, 1, sharing, 1),
         scale=scaling,
     )
-    states = seen.reshape(rows, -1, width, seen.shape[-1]).transpose(1, 2)
+    by_head = seen.reshape(rows, -1, width, seen.shape[-1])
+    states = by_head.transpose(1, 2)
     return states[at][None] if at else states, None
 
 
@@ -320,20 +321,23 @@ def in_batches(
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
-            if len(batch) > 1 or (isinstance(batch[0], list) and len(batch[0]) > 1):
+            first = batch[0]
+            is_divisible = isinstance(first, list) and len(first) > 1
+            if len(batch) > 1 or is_divisible:
                 return None
             raise ModelError(
                 f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
                 "samples at once, or load the model with a smaller dtype"
             ) from error
 
-    todo = deque(_batches(items, sizes, budget)[::-1])
+    shortest_first = _batches(items, sizes, budget)
+    todo = deque(reversed(shortest_first))
     threads = torch.get_num_threads()
     gpu = torch.cuda.is_available()
     lanes = 1 if gpu or len(todo) < FEW else min(LANES, threads)
     ahead = 1 if lanes == 1 else 2 * lanes  # batches that are begun
     share = functools.partial(torch.set_num_threads, threads // lanes)
-    begun: deque[tuple[list[Any], Callable[[], Batch | None]]] = deque()
+    begun: deque[tuple[list[Any], Result]] = deque()
 
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
@@ -341,7 +345,7 @@ def in_batches(
                 while todo and len(begun) < ahead:
                     batch = todo.popleft()
                     # A single lane is this thread: a new one would have to start torch's threads.
-                    result: Callable[[], Batch | None] = functools.partial(attempt, batch)
+                    result: Result = functools.partial(attempt, batch)
                     if lanes > 1:
                         result = pool.submit(attempt, batch).result
                     begun.append((batch, result))
@@ -362,7 +366,8 @@ def _batches(items: list[Any], sizes: list[int], budget: int) -> list[list[Any]]
     """Items in batches, the shortest first, of at most `budget` tokens with their padding."""
     batches: list[list[Any]] = []
     for i in sorted(range(len(items)), key=lambda i: sizes[i]):
-        if batches and (len(batches[-1]) + 1) * sizes[i] <= budget:
+        rows = len(batches[-1]) + 1 if batches else 1
+        if batches and rows * sizes[i] <= budget:
             batches[-1].append(items[i])
         else:
             batches.append([items[i]])
@@ -388,6 +393,8 @@ def give_back() -> None:
     """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc
     keeps for the next one does not fit: without this a notebook of many jobs grows to three times
     its need."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if os.name != "posix":
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim:  # only glibc has it
         trim(0)

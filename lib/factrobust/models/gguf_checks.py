@@ -50,8 +50,7 @@ def rotation(field: str) -> Callable[[Any], Any]:
 
 def _rotation(config: Any) -> dict[str, Any]:
     found: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    inner: dict[str, Any] = found.get("full_attention", found)
-    return inner
+    return found.get("full_attention", found)
 
 
 def head_size(config: Any) -> int:

@@ -169,8 +169,7 @@ def tensors(folder: Path, config: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / INDEX).read_text())
-    return found
+    return json.loads((folder / INDEX).read_text())
 
 
 def parameter_count(folder: Path) -> int:

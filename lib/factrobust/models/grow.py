@@ -251,8 +251,7 @@ def study(
     )
     last = get_last_checkpoint(folder) if folder.is_dir() else None
     trainer.train(resume_from_checkpoint=last)
-    log: Log = trainer.state.log_history
-    return log
+    return trainer.state.log_history
 
 
 def watched(

@@ -49,7 +49,7 @@ class PackedLinear(_LinearOf):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.packed is None:
             self._pack()
-        product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+        return torch.ops.mkldnn._linear_pointwise(
             x,
             W=self.packed,
             B=self.bias,
@@ -57,7 +57,6 @@ class PackedLinear(_LinearOf):
             scalars=[],
             algorithm="",
         )
-        return product
 
     def _pack(self) -> None:
         with PACKING:

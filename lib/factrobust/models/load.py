@@ -168,14 +168,21 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
         tokenizer = _tokenizer(weights)
         with reading(f"the chat template of {weights.name}"):
             chat = chat_frame(tokenizer)
-    about: dict[str, Any] = {"name": name, "fingerprint": f"{weights.identity} {dtype}"}
-    about |= {"chat": chat, "listed_chat": listed}
-    about["stored_as"] = EMBEDDED[name].form if name in EMBEDDED else ""
-    if settings or chat:
-        about["prompt_format"] = settings.prompt_format if settings else "chat"
+    if settings:
+        prompt_format = settings.prompt_format
+    elif chat:
+        prompt_format = "chat"
     else:
         encodes = configuration(weights).is_encoder_decoder
-        about["prompt_format"] = "question" if encodes else "two-shot"
+        prompt_format = "question" if encodes else "two-shot"
+    about: dict[str, Any] = {
+        "name": name,
+        "fingerprint": f"{weights.identity} {dtype}",
+        "chat": chat,
+        "listed_chat": listed,
+        "stored_as": EMBEDDED[name].form if name in EMBEDDED else "",
+        "prompt_format": prompt_format,
+    }
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
         about["weight_bytes"] = _weight_bytes(settings, dtype)
@@ -237,31 +244,15 @@ def find_weights(name: str) -> Weights:
     if settings and settings.sha256:
         return Weights(name, f"sha256:{settings.sha256[:16]}", settings)
     path = Path(name).expanduser().absolute()
-    path = path if path.exists() else ROOT / Path(name).expanduser()  # of a profile
+    if not path.exists():
+        path = ROOT / Path(name).expanduser()  # of a profile
     if path.suffix == ".gguf" and path.is_file():
         return Weights(str(path), f"sha256:{sha256([path])[:16]}", settings)
     if path.is_dir():
         check_fetched(path)
-        if adapter := base_of(path):
-            try:
-                below = find_weights(adapter)
-            except RecursionError as error:
-                raise ModelError(
-                    f"the adapter in {path} is on itself; write its model there"
-                ) from error
-            except ModelError as error:
-                raise ModelError(f"the model below the adapter in {path}: {error}") from error
-            changes = {"sha256": ""}
-            if has_template(path):  # it was tuned with that, whatever its base is asked by
-                changes |= {"chat_template": "yes", "prompt_format": "chat"}
-            line = below.settings and below.settings.model_copy(update=changes)
-            identity = f"sha256:{weights_digest(path)[:16]} on {below.identity}"
-            return replace(
-                below,
-                name=str(path),
-                identity=identity,
-                settings=line,
-            )
+        adapter = base_of(path)
+        if adapter:
+            return _adapted(path, adapter)
         if not has_tokenizer(path):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
@@ -271,16 +262,37 @@ def find_weights(name: str) -> Weights:
         return Weights(str(path), f"sha256:{digest[:16]}", settings)
     if HUB_ID.fullmatch(name.partition("@")[0]) and path.suffix != ".gguf":
         hub = _hub_commit(name, "config.json")
-        there, other = "@".join(hub), None
+        there = "@".join(hub)
         identity = f"hub:{there}"
+        tokenizer = None
         if settings and settings.tokenizer:
-            other = _hub_commit(settings.tokenizer, "tokenizer_config.json")
-            identity += f" tokenizer {'@'.join(other)}"
-        return Weights(there, identity, settings, hub, other)
+            tokenizer = _hub_commit(settings.tokenizer, "tokenizer_config.json")
+            identity += f" tokenizer {'@'.join(tokenizer)}"
+        return Weights(there, identity, settings, hub, tokenizer)
     bundled = [name for name, line in read_settings(FILE).items() if line.sha256]
     raise ModelError(
         f"no model is called {name!r}; give one of {', '.join(bundled)}, an existing folder, "
         "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
+    )
+
+
+def _adapted(path: Path, adapter: str) -> Weights:
+    """The weights of a folder with an adapter on the model of that name."""
+    try:
+        below = find_weights(adapter)
+    except RecursionError as error:
+        raise ModelError(f"the adapter in {path} is on itself; write its model there") from error
+    except ModelError as error:
+        raise ModelError(f"the model below the adapter in {path}: {error}") from error
+    changes = {"sha256": ""}
+    if has_template(path):  # it was tuned with that, whatever its base is asked by
+        changes |= {"chat_template": "yes", "prompt_format": "chat"}
+    digest = weights_digest(path)
+    return replace(
+        below,
+        name=str(path),
+        identity=f"sha256:{digest[:16]} on {below.identity}",
+        settings=below.settings and below.settings.model_copy(update=changes),
     )
 
 
@@ -390,7 +402,8 @@ def reading(what: str) -> Iterator[None]:
     except (ModelError, MemoryError):
         raise
     except Exception as error:
-        said, kind = str(error).strip(), type(error).__name__
+        said = str(error).strip()
+        kind = type(error).__name__
         if "custom code" in said:
             raise ModelError(
                 f"{what} brings program code of its own, which is never run here; take a model of "
@@ -398,7 +411,8 @@ def reading(what: str) -> Iterator[None]:
             ) from error
         mend = "fetch its files anew, or save it again"
         if kind == "UnpicklingError":
-            said, mend = "its .bin holds more than weights", "take or save it as safetensors"
+            said = "its .bin holds more than weights"
+            mend = "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
         elif isinstance(error, NotImplementedError):
@@ -608,16 +622,20 @@ def sizes(models: Sequence[Model]) -> pd.DataFrame:
     "pretrained") and family ("" where data/models.csv has none)."""
     rows = []
     for model in models:
-        kind, line = "instruction-tuned" if model.chat else "pretrained", settings_of(model.name)
-        rows.append((model.name, parameter_count(model.name), kind, line.family if line else ""))
+        name = model.name
+        kind = "instruction-tuned" if model.chat else "pretrained"
+        line = settings_of(name)
+        family = line.family if line else ""
+        rows.append((name, parameter_count(name), kind, family))
     return pd.DataFrame(rows, columns=["model", "parameters", "kind", "family"])
 
 
 def tuned_pairs(sizes: pd.DataFrame) -> list[tuple[str, str]]:
     """Pairs of a pretrained model and its tuned version, of one family and size, from `sizes`."""
     known = sizes[sizes["family"] != ""]
-    pairs = known.merge(known, on=["family", "parameters"])
-    pairs = pairs[(pairs["kind_x"] == "pretrained") & (pairs["kind_y"] == "instruction-tuned")]
+    pretrained = known[known["kind"] == "pretrained"]
+    tuned = known[known["kind"] == "instruction-tuned"]
+    pairs = pretrained.merge(tuned, on=["family", "parameters"])
     return list(zip(pairs["model_x"], pairs["model_y"], strict=True))
 
 
@@ -705,8 +723,12 @@ def read_network(auto: Any, where: str, dtype: str, **options: Any) -> tuple[Any
     from factrobust.models import gguf_files
 
     with loading():
-        options |= {"dtype": getattr(torch, dtype), "output_loading_info": True}
-        options |= {"ignore_mismatched_sizes": True, "trust_remote_code": False}
+        options |= {
+            "dtype": getattr(torch, dtype),
+            "output_loading_info": True,
+            "ignore_mismatched_sizes": True,
+            "trust_remote_code": False,
+        }
         if Path(where, gguf_files.INDEX).is_file():
             network, about = gguf_files.read_network(auto, Path(where), **options)
         else:
@@ -767,13 +789,15 @@ def _counts(network: Any, key: str) -> bool:
     head."""
     if "inv_freq" in key or key.endswith(("masked_bias", "attn.bias", "attention.bias")):
         return False  # once saved, and computed by now
-    parents = key.split(".")[:-1]
-    if parents[:1] and parents[0] in OTHER_HEADS:
+    place, _, _ = key.rpartition(".")
+    first, _, _ = place.partition(".")
+    if first in OTHER_HEADS:
         return True
+    # The innermost of the network's modules in which it would lie.
     inside = {prefix for prefix, _ in network.named_modules()}
-    known = [k for k in range(1, len(parents) + 1) if ".".join(parents[:k]) in inside]
-    base = network.base_model_prefix.split(".")
-    return bool(known) and parents[: known[-1]] != base
+    while place and place not in inside:
+        place, _, _ = place.rpartition(".")
+    return place not in ("", network.base_model_prefix)
 
 
 def configuration(weights: Weights) -> Any:

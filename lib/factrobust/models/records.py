@@ -462,8 +462,7 @@ _unpack = FLOAT.unpack
 
 
 def _read(text: str) -> float:
-    number: float = float(text) if "E" in text else _unpack(_pack(float(text)))[0]
-    return number
+    return float(text) if "E" in text else _unpack(_pack(float(text)))[0]
 
 
 _DECODER = json.JSONDecoder(parse_float=_read)

@@ -164,12 +164,11 @@ def continuation(
         return before + marks[generated[n]] + after
 
     def text(ids: list[int]) -> str:
-        decoded: str = tokenizer.decode(
+        return tokenizer.decode(
             ids,
             skip_special_tokens=True,
             clean_up_tokenization_spaces=False,
         )
-        return decoded
 
     before = text([last])
     both = text([last, *generated])

@@ -36,6 +36,13 @@ NO_NUMBERS = np.empty((0, HALVINGS))  # for a greedy answer
 NextLevel = Callable[[list[int], list[int]], torch.Tensor]
 
 
+class Best(NamedTuple):
+    """The likeliest tokens [row, k] and their logits, best first."""
+
+    values: torch.Tensor
+    indices: torch.Tensor
+
+
 @dataclass
 class Stream:
     """An unfinished answer, whose lists hold a value a position (see `Generation`)."""
@@ -79,9 +86,10 @@ def uniforms(
 ) -> np.ndarray:
     """Numbers in [0, 1) for `n` tokens, [token, halving]. They depend on the sample alone."""
     key = sample_key(seed, prompt, temperature, index)
-    words = np.frombuffer(hashlib.shake_256(key).digest(8 * n * HALVINGS), dtype="<u8")
-    numbers: np.ndarray = (words >> 11).reshape(n, HALVINGS) * 2.0**-53
-    return numbers
+    data = hashlib.shake_256(key).digest(8 * n * HALVINGS)
+    words = np.frombuffer(data, dtype="<u8")
+    numbers = (words >> 11) * 2.0**-53
+    return numbers.reshape(n, HALVINGS)
 
 
 def decode(
@@ -109,18 +117,22 @@ def decode(
     for level in range(settings["max_new_tokens"]):
         # 1. Every stream draws its next token from its node's distribution.
         for start in range(0, len(nodes), chunk):
-            groups = [group for _, group in nodes[start : start + chunk]]
-            logits = head(hidden[start : start + chunk])
+            end = start + chunk
+            groups = [group for _, group in nodes[start:end]]
+            logits = head(hidden[start:end])
             _pick(logits, groups, level, check, settings)
         # 2. Streams of one node with the same token form a child of it.
         children: dict[tuple[int, int], list[Stream]] = {}
         for node, (_, group) in enumerate(nodes):
             for stream in group:
-                children.setdefault((node, stream.ids[-1]), []).append(stream)
+                child = node, stream.ids[-1]
+                children.setdefault(child, []).append(stream)
         # 3. Complete answers go no further.
-        parents, drawn, next_nodes = [], [], []
+        parents = []
+        drawn = []
+        next_nodes = []
         for (parent, token), group in children.items():
-            prompt = nodes[parent][0]
+            prompt, _ = nodes[parent]
             if not ended(prompt, group[0].ids):
                 parents.append(parent)
                 drawn.append(token)
@@ -159,7 +171,10 @@ def _pick(
         falling = descending(logits)
     for temperature, members in by_temperature.items():
         nodes = list(members)
-        plain = logits if len(nodes) == len(logits) else logits[nodes]
+        streams = list(members.values())
+        plain = logits
+        if len(nodes) < len(logits):
+            plain = logits[nodes]
         t = max(temperature, EPSILON)
         cut = plain
         if cuts:
@@ -170,29 +185,44 @@ def _pick(
             drawn = best.indices[nodes, :1]
             tempered = -log_norms(cut, [EPSILON]).float()
         else:
-            drawn, tempered = _sampled(cut, t, level, list(members.values()))
+            drawn, tempered = _sampled(cut, t, level, streams)
         logprobs = plain.gather(1, drawn) - norm[nodes]
-        _append(list(members.values()), drawn, logprobs, tempered)
+        _append(streams, drawn, logprobs, tempered)
     # 2. What a greedy answer has besides.
-    temperatures = settings.get("temperatures")
-    if best and temperatures:
+    if best:
+        _append_further(groups, logits, best, norm, settings.get("temperatures"))
+
+
+def _append_further(
+    groups: list[list[Stream]],
+    logits: torch.Tensor,
+    best: Best,
+    norm: torch.Tensor,
+    temperatures: Sequence[float] | None,
+) -> None:
+    """Write the alternatives, and what is asked for at temperatures, to the streams of `groups`
+    [node]. `norm` [node, 1] is the log of the sum of the logits' exponentials."""
+    if temperatures:
         curves, entropies = _curves(logits, best, temperatures, norm)
         for group, curve, entropy in zip(groups, curves, entropies, strict=True):
             for stream in group:
                 stream.curve.append(curve)
                 stream.entropies.append(entropy)
-    if best and alternatives:
-        ids = best.indices.tolist()
-        values = (best.values - norm).tolist()
-        for node, group in enumerate(groups):
-            for stream in group:  # asked several times
-                k = stream.alternatives
-                stream.top.append((ids[node][:k], values[node][:k]))
+    ids = best.indices.tolist()
+    values = (best.values - norm).tolist()
+    for group, names, logprobs in zip(groups, ids, values, strict=True):
+        for stream in group:  # asked several times
+            k = stream.alternatives
+            if k:
+                stream.top.append((names[:k], logprobs[:k]))
 
 
-def _by_temperature(groups: list[list[Stream]]) -> dict[float, dict[int, list[Stream]]]:
+Members = dict[int, list[Stream]]  # streams by their node
+
+
+def _by_temperature(groups: list[list[Stream]]) -> dict[float, Members]:
     """The streams of `groups` [node] by their temperature, and then by their node."""
-    found: dict[float, dict[int, list[Stream]]] = {}
+    found: dict[float, Members] = {}
     for node, group in enumerate(groups):
         for stream in group:
             members = found.setdefault(stream.temperature, {})
@@ -214,8 +244,10 @@ def _sampled(
     most = max(len(group) for group in groups)
     numbers = np.zeros((len(groups), most, HALVINGS))
     for node, group in enumerate(groups):
-        numbers[node, : len(group)] = [stream.uniforms[level] for stream in group]
-    drawn = _draw(mass, before, torch.from_numpy(numbers).to(cut.device))
+        for k, stream in enumerate(group):
+            numbers[node, k] = stream.uniforms[level]
+    on_device = torch.from_numpy(numbers).to(cut.device)
+    drawn = _draw(mass, before, on_device)
     log_total = before[:, -1:].log().float()
     return drawn, cut.gather(1, drawn) / t - log_total
 
@@ -245,14 +277,8 @@ def _append(
 
 def given_cuts(settings: Mapping[str, Any]) -> dict[str, float]:
     """The truncations that `settings` ask for."""
-    return {name: settings[name] for name in CUTS if settings.get(name) is not None}
-
-
-class Best(NamedTuple):
-    """The likeliest tokens [row, k] and their logits, best first."""
-
-    values: torch.Tensor
-    indices: torch.Tensor
+    given = {name: settings.get(name) for name in CUTS}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def likeliest(logits: torch.Tensor, k: int) -> Best:
@@ -264,7 +290,8 @@ def likeliest(logits: torch.Tensor, k: int) -> Best:
     # One more shows whether the last one ties with a token that is left out.
     count = min(k + 1, logits.shape[1])
     values, indices = torch.topk(logits, count)
-    ties = (values[:, 1:] == values[:, :-1]).any(dim=-1)
+    before = values[:, :-1]
+    ties = (values[:, 1:] == before).any(dim=-1)
     for row in ties.nonzero()[:, 0].tolist():
         order = logits[row].argsort(descending=True, stable=True)
         indices[row] = order[:count]
@@ -281,7 +308,8 @@ def _curves(
     That token's logit is 0. `norm` is the log of the sum of the logits' exponentials."""
     grid = [max(t, EPSILON) for t in temperatures]
     # Ten tokens are enough where a whole vocabulary of tokens like the tenth would add nothing.
-    tail = best.values[:, -1:].double() / torch.tensor(grid, device=logits.device)
+    temperature = torch.tensor(grid, device=logits.device)
+    tail = best.values[:, -1:].double() / temperature
     negligible = tail + math.log(logits.shape[1]) < NOTHING
     few = negligible.all(dim=0).tolist()
     norms = log_norms(best.values, grid)
@@ -291,7 +319,8 @@ def _curves(
             norms[:, k] = norm[:, 0].double()
         elif not few[k]:
             all_tokens.append(k)
-    norms[:, all_tokens] = log_norms(logits, [grid[k] for k in all_tokens])
+    others = [grid[k] for k in all_tokens]
+    norms[:, all_tokens] = log_norms(logits, others)
     # Entropy is the log of the norm minus the mean logit.
     total = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
     for block in logits.split(BLOCK, dim=1):
@@ -311,17 +340,17 @@ def sums_before(mass: torch.Tensor) -> torch.Tensor:
     if spare:
         mass = torch.nn.functional.pad(mass, (0, spare))
     small = mass.unflatten(1, (-1, 64)).sum(dim=-1)
-    blocks = small.unflatten(1, (-1, STEP // 64)).sum(
-        dim=-1,
-        dtype=torch.float64,
-    )
-    return torch.nn.functional.pad(blocks.cumsum(dim=-1), (1, 0))
+    in_blocks = small.unflatten(1, (-1, STEP // 64))
+    blocks = in_blocks.sum(dim=-1, dtype=torch.float64)
+    sums = blocks.cumsum(dim=-1)
+    return torch.nn.functional.pad(sums, (1, 0))
 
 
 def _of_block(mass: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     """The weights of the tokens of each `block` [node, ...], [node, ..., STEP]."""
     size = mass.shape[1]
-    places = block[..., None] * STEP + torch.arange(STEP, device=mass.device)
+    offsets = torch.arange(STEP, device=mass.device)
+    places = block[..., None] * STEP + offsets
     inside = places.clamp(max=size - 1)
     found = mass.gather(1, inside.flatten(1)).view(places.shape)
     return found.masked_fill(places >= size, 0.0)
@@ -356,9 +385,11 @@ def _draw(
         # 1. The summed weight of the tokens before the middle.
         middle = (low + high) // 2
         block = middle // STEP
-        inside = offsets < (middle - block * STEP)[..., None]
+        offset = middle - block * STEP
+        inside = offsets < offset[..., None]
         part = _of_block(mass, block).masked_fill(~inside, 0.0)
-        below_middle = before.gather(1, block) + part.sum(dim=-1, dtype=torch.float64)
+        of_part = part.sum(dim=-1, dtype=torch.float64)
+        below_middle = before.gather(1, block) + of_part
         # 2. Which half is drawn.
         drawn = numbers[..., k] * (below_high - below_low)
         upper = drawn >= below_middle - below_low
@@ -387,9 +418,10 @@ def floors(
         low[:] = torch.topk(shifted, k).values[:, -1:]
     if "top_p" in cuts:
         if "top_k" in cuts:  # few are left to be ranked
-            kept = shifted >= low[:, :1]
-            ranked = torch.topk(shifted, int(kept.sum(dim=-1).max())).values
-            ranked = ranked.masked_fill(ranked < low[:, :1], -torch.inf)
+            least = low[:, :1]
+            counts = (shifted >= least).sum(dim=-1)
+            ranked = torch.topk(shifted, int(counts.max())).values
+            ranked = ranked.masked_fill(ranked < least, -torch.inf)
         elif falling is None:
             ranked = descending(shifted)
         else:
@@ -397,7 +429,8 @@ def floors(
         for column, t in enumerate(temperatures):
             low[:, column] = _nucleus_floor(ranked, t, cuts["top_p"])
     if "min_p" in cuts:
-        least = torch.tensor(temperatures, device=low.device) * math.log(cuts["min_p"])
+        temperature = torch.tensor(temperatures, device=low.device)
+        least = temperature * math.log(cuts["min_p"])
         low = torch.maximum(low, least.to(low))
     return low
 
@@ -408,11 +441,14 @@ def _nucleus_floor(ranked: torch.Tensor, t: float, top_p: float) -> torch.Tensor
     mass = weights(ranked, t)
     before = sums_before(mass)
     wanted = top_p * before[:, -1:]
-    block = torch.searchsorted(before[:, 1:-1].contiguous(), wanted)
-    sums = _of_block(mass, block)[:, 0].double().cumsum(dim=-1)
+    inner = before[:, 1:-1].contiguous()
+    block = torch.searchsorted(inner, wanted)
+    in_block = _of_block(mass, block)[:, 0]
+    sums = in_block.double().cumsum(dim=-1)
     within = before.gather(1, block) + sums
     last = block * STEP + torch.searchsorted(within, wanted)
-    return ranked.gather(1, last.clamp(max=ranked.shape[1] - 1))[:, 0]
+    last = last.clamp(max=ranked.shape[1] - 1)
+    return ranked.gather(1, last)[:, 0]
 
 
 def descending(logits: torch.Tensor) -> torch.Tensor:
@@ -426,11 +462,9 @@ def descending(logits: torch.Tensor) -> torch.Tensor:
 
 def weights(shifted: torch.Tensor, t: float = 1.0) -> torch.Tensor:
     """exp(shifted / t) for values of at most 0; results under 2e-38 are 0."""
-    return torch.threshold_(
-        (shifted * (LOG2E / t)).clamp_(min=LOWEST).exp2_(),
-        2e-38,
-        0.0,
-    )
+    scaled = shifted * (LOG2E / t)
+    exponentials = scaled.clamp_(min=LOWEST).exp2_()
+    return torch.threshold_(exponentials, 2e-38, 0.0)
 
 
 def log_norms(
@@ -450,17 +484,15 @@ def log_norms(
             return _norms_by_bins(shifted, temperatures)
         return _norms(shifted, temperatures, low)
     top = torch.topk(shifted, STEP).values
-    few = (top[:, -1:] < low).all(dim=0)  # of these the rest of the vocabulary is cut off
+    is_in_top = top[:, -1:] < low
+    few = is_in_top.all(dim=0)  # of these the rest of the vocabulary is cut off
     if not few.any():
         return _norms(shifted, temperatures, low)
     norms = torch.empty(low.shape, dtype=torch.float64, device=low.device)
     for columns, logits in ((few, top), (~few, shifted)):
         chosen = columns.nonzero()[:, 0].tolist()
-        norms[:, chosen] = _norms(
-            logits,
-            [temperatures[k] for k in chosen],
-            low[:, chosen],
-        )
+        grid = [temperatures[k] for k in chosen]
+        norms[:, chosen] = _norms(logits, grid, low[:, chosen])
     return norms
 
 
@@ -479,7 +511,8 @@ def _norms(
         for k, t in enumerate(temperatures):
             torch.mul(block, LOG2E / t, out=scaled)
             if low is not None:
-                scaled.masked_fill_(block < low[:, k : k + 1], -torch.inf)
+                is_cut = block < low[:, k, None]
+                scaled.masked_fill_(is_cut, -torch.inf)
             exponentials = scaled.clamp_(min=LOWEST).exp2_()
             sums[:, k] += exponentials.sum(dim=-1)
     return sums.log()
@@ -503,7 +536,8 @@ def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
     scale = (BINS - 1) / span.clamp(min=1e-6)  # bins a nat
     count, offset, square = torch.zeros(3, len(shifted), BINS + 2, device=device)
     for row in range(len(shifted)):  # which stays in the processor's cache
-        place = (highest[row] - shifted[row]).mul_(scale[row]).add_(1).clamp_(min=0)
+        place = highest[row] - shifted[row]
+        place.mul_(scale[row]).add_(1).clamp_(min=0)
         number = place.long()
         count[row].scatter_add_(0, number, torch.ones_like(place))
         offset[row].scatter_add_(0, number, place.sub_(number))
@@ -511,8 +545,11 @@ def _bins(shifted: torch.Tensor, highest: torch.Tensor) -> Bins:
     tokens = count.clamp(min=1)
     offset = offset / tokens
     square = square / tokens
-    distance = torch.arange(BINS + 2, device=device) - 1 + offset
-    return Bins(count, highest - distance / scale, (square - offset**2) / scale**2)
+    number_of_bin = torch.arange(BINS + 2, device=device)
+    distance = number_of_bin - 1 + offset
+    mean = highest - distance / scale
+    variance = (square - offset**2) / scale**2
+    return Bins(count, mean, variance)
 
 
 def _norms_by_bins(
@@ -532,8 +569,5 @@ def _norms_by_bins(
     for k, t in enumerate(temperatures):
         spread = 1 + bins.variance / (2 * t * t)
         terms = bins.tokens * weights(bins.mean, t) * spread
-        sums[:, k] += terms[:, 1:].sum(
-            dim=-1,
-            dtype=torch.float64,
-        )
+        sums[:, k] += terms[:, 1:].sum(dim=-1, dtype=torch.float64)
     return sums.log()

@@ -9,6 +9,7 @@ training)."""
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +87,8 @@ def lengths_of(config: Any) -> set[int]:
 def _lengths(fields: dict[str, Any]) -> Iterator[int]:
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from _lengths({str(key): inner for key, inner in value.items()})
+            inner = {str(key): held for key, held in value.items()}
+            yield from _lengths(inner)
         elif not NO_LENGTH.search(name):
             each = value if isinstance(value, list | tuple) else [value]
             yield from (number for number in each if type(number) is int)
@@ -108,9 +110,10 @@ def rows_of(model: Any, length: int) -> list[Row]:
     special = {*model.tokenizer.all_special_ids, *model.end_ids}
     size = min(config.vocab_size, len(model.tokenizer))
     generator = np.random.default_rng(0)
-    drawn = generator.integers(size, size=4 * length + 64).tolist()
+    count = 4 * length + 64
+    drawn = generator.integers(size, size=count).tolist()
     ids = [i for i in drawn if i not in special] or drawn
-    ids *= -(-(length + 8) // len(ids))
+    ids *= ceil((length + 8) / len(ids))
     # 3. The rows.
     first, *others = dict.fromkeys(ids)
     second = others[0] if others else first
@@ -129,9 +132,10 @@ def by_own_passes(model: Any, rows: list[Row]) -> torch.Tensor:
     kind = type(model.network).__name__
     pairs = _pairs(rows)
     try:
-        logits = [
-            model.whole(rows[row].prompt, answer, ORDER + len(answer)) for row, answer in pairs
-        ]
+        logits = []
+        for number, answer in pairs:
+            count = ORDER + len(answer)
+            logits.append(model.whole(rows[number].prompt, answer, count))
     except Exception as error:
         if out_of_memory(error):
             raise
@@ -143,10 +147,12 @@ def by_own_passes(model: Any, rows: list[Row]) -> torch.Tensor:
     # The first two have another answer behind the same prompt.
     prompts = []
     answers = []
-    for along, (_, answer) in zip(map(_logprobs, logits), pairs, strict=True):
-        prompts.append(along[: -len(answer)])
-        answers.append(along[-len(answer) - 1 :])
-    if _gap(prompts[0], prompts[1]) > _rounding(model):
+    for of_row, (_, answer) in zip(logits, pairs, strict=True):
+        along = logprobs_of(of_row)
+        count = len(answer)
+        prompts.append(along[:-count])
+        answers.append(along[-count - 1 :])
+    if gap_of(prompts[0], prompts[1]) > rounding_of(model.network.dtype):
         raise ModelError(
             f"{model.name}: what {kind} predicts changes with the tokens behind a place, so that "
             "an answer would foretell itself; take a causal model, or set is_decoder in its "
@@ -165,8 +171,9 @@ def _pairs(rows: list[Row]) -> list[tuple[int, list[int]]]:
 
 def scored(model: Any, rows: list[Row]) -> torch.Tensor:
     """As answers that are scored, in one batch, behind tokens that were read before."""
-    logits: torch.Tensor = model.forced(rows, len(rows[-1].prompt) - 1)
-    return logits
+    *_, shortest = rows
+    shared = len(shortest.prompt) - 1
+    return model.forced(rows, shared)
 
 
 def decoded(model: Any, rows: list[Row]) -> torch.Tensor:
@@ -184,8 +191,7 @@ def decoded(model: Any, rows: list[Row]) -> torch.Tensor:
             found[i].append(hidden[node])
             nodes[i] = node
     states = torch.cat([torch.stack(along) for along in found])
-    logits: torch.Tensor = model.body.logits(states)
-    return logits
+    return model.body.logits(states)
 
 
 @torch.inference_mode()
@@ -200,28 +206,37 @@ def _fault(
     for scale in model.body.scales:
         model.body.scale = scale
         try:
-            found = [_logprobs(way(model, rows).to(expected.device)) for way in ways]
+            found = []
+            for way in ways:
+                logits = way(model, rows).to(expected.device)
+                found.append(logprobs_of(logits))
         except Exception as error:  # what an architecture does with our inputs is not foreseeable
             if out_of_memory(error):
                 raise
             return f"{type(error).__name__}: {_short(error)}"
-        gaps[scale] = max(_gap(each, expected) for each in found)
+        gaps[scale] = max(gap_of(logprobs, expected) for logprobs in found)
     model.body.scale = min(gaps, key=lambda scale: gaps[scale])
     least = gaps[model.body.scale]
-    right = least <= _rounding(model)  # not so for NaN
-    return "" if right else f"its numbers in a batch differ by {least:.2g} of the largest"
+    if least <= rounding_of(model.network.dtype):  # not so for NaN
+        return ""
+    return f"its numbers in a batch differ by {least:.2g} of the largest"
 
 
-def _logprobs(logits: torch.Tensor) -> torch.Tensor:
+def logprobs_of(logits: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities, those below FLOOR as FLOOR."""
     return logits.float().log_softmax(dim=-1).clamp(min=FLOOR)
 
 
-def _gap(found: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max())
+def gap_of(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The largest difference of two tensors, as a share of the largest number expected."""
+    largest = expected.abs().max()
+    difference = (found - expected).abs().max()
+    return float(difference / largest)
 
 
-def _rounding(model: Any) -> float:
-    return ROUNDING.get(model.body.network.dtype, max(ROUNDING.values()))
+def rounding_of(dtype: torch.dtype) -> float:
+    """The largest gap that rounding explains in a dtype."""
+    return ROUNDING.get(dtype, max(ROUNDING.values()))
 
 
 def _short(error: Exception) -> str:

@@ -153,8 +153,9 @@ def load(fingerprint: str) -> Model | Encoder:
         raise ModelError(f"no model in data/models.csv has the fingerprint {fingerprint}")
     change = None
     if changed:
-        way, dose, *rest = changed
-        damage = Damage(way, float(dose), int(rest[1]) if rest else 0)
+        way, dose, *draw_of = changed
+        seed = int(draw_of[-1]) if draw_of else 0
+        damage = Damage(way, float(dose), seed)
         change = damage.label, partial(apply, damage=damage)
     model = load_model(name, dtype=dtype, change=change)
     if model.fingerprint != plain:
@@ -164,7 +165,10 @@ def load(fingerprint: str) -> Model | Encoder:
 
 def _left(seconds: float, share: float) -> str:
     """How long the rest takes, in words; nothing while too little is done to tell."""
-    return f", {seconds / share - seconds:.0f} s left" if share > TOLD else ""
+    if share <= TOLD:
+        return ""
+    left = seconds / share - seconds
+    return f", {left:.0f} s left"
 
 
 def ask_again(
@@ -202,8 +206,7 @@ def ask_again(
         try:
             progress.resume()
             for recorded, now in _asked(model, records):
-                verdict, difference = compare(recorded.value, now)
-                compared.append(Compared(recorded, now, verdict, difference))
+                compared.append(_compared(recorded, now))
                 progress.advance(recorded, name)
         except ModelError as error:
             left_out[name] = str(error)
@@ -255,8 +258,9 @@ def _work(recorded: Recorded) -> float:
     settings = read_settings(FILE).get(name)
     parameters = settings.parameters if settings else 0
     asked = json.loads(recorded.call.parameters)
-    written = 4 * asked.get("max_new_tokens", 0) * asked.get("n", 1)
-    return (parameters + 2e6) * (len(recorded.call.prompt) + written)
+    tokens = asked.get("max_new_tokens", 0) * asked.get("n", 1)
+    characters = len(recorded.call.prompt) + 4 * tokens
+    return (parameters + 2e6) * characters
 
 
 def _asked(
@@ -286,10 +290,16 @@ def _asked(
     for key, job in jobs.items():
         for positions, values in model.answer(job):
             for position, value in zip(positions, values, strict=True):
-                yield records_of[key][position], decode(encode(to_record(value)))
+                text = encode(to_record(value))
+                yield records_of[key][position], decode(text)
 
 
 # -- comparing -------------------------------------------------------------------------------------
+
+
+def _compared(recorded: Recorded, now: Any) -> Compared:
+    verdict, difference = compare(recorded.value, now)
+    return Compared(recorded, now, verdict, difference)
 
 
 def compare(recorded: Any, now: Any) -> tuple[str, float]:
@@ -298,22 +308,28 @@ def compare(recorded: Any, now: Any) -> tuple[str, float]:
     A greedy answer that differs is a near tie if, where it first does, the record has both words as
     equally likely within TOLERANCE: rounding may turn it.
     """
-    difference = _gap(_numbers_of_tops(recorded), _numbers_of_tops(now))
+    numbers = _numbers_of_tops(recorded)
+    difference = _gap(numbers, _numbers_of_tops(now))
     if difference == 0:
         return "equal", 0.0
     if difference <= TOLERANCE:
         return "close", difference
     if math.isfinite(difference):
         return "other numbers", difference
-    return ("near tie" if _near_tie(recorded, now) else "other words"), difference
+    if _near_tie(recorded, now):
+        return "near tie", difference
+    return "other words", difference
 
 
 def _numbers_of_tops(value: Any) -> Any:
     """A greedy answer's likeliest tokens without their names: two that are equally likely may have
     changed places."""
-    if isinstance(value, dict) and "top_logprobs" in value:
-        return value | {"top_logprobs": [[p for _, p in at] for at in value["top_logprobs"]]}
-    return value
+    if not isinstance(value, dict) or "top_logprobs" not in value:
+        return value
+    logprobs = []
+    for pairs in value["top_logprobs"]:
+        logprobs.append([logprob for _, logprob in pairs])
+    return value | {"top_logprobs": logprobs}
 
 
 def _gap(recorded: Any, now: Any) -> float:
@@ -362,8 +378,7 @@ def compare_stores(
         values = asked.get([recorded.call for recorded in batch])
         for recorded, now in zip(batch, values, strict=True):
             if now is not None:
-                verdict, difference = compare(recorded.value, now)
-                found.append(Compared(recorded, now, verdict, difference))
+                found.append(_compared(recorded, now))
     return found
 
 
@@ -395,7 +410,8 @@ def summary(compared: list[Compared], total: int) -> list[str]:
 def detectable(drawn: int, total: int) -> int:
     """How many wrong answers among `total` a sample of `drawn` misses altogether with a probability
     of at most 5%: the least w with (1 - drawn / total) ** w <= 0.05."""
-    return math.ceil(math.log(0.05) / math.log(1 - drawn / total))
+    missed = 1 - drawn / total  # the chance that a wrong answer is not drawn
+    return math.ceil(math.log(0.05) / math.log(missed))
 
 
 def words(value: Any) -> Any:

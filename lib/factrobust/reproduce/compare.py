@@ -50,11 +50,9 @@ def compare_tables(new: str, old: str) -> Comparison:
     header, *rows = csv.reader(io.StringIO(new))
     old_header, *old_rows = csv.reader(io.StringIO(old))
     if header != old_header:
-        return Comparison(
-            0,
-            [],
-            [f"columns: {', '.join(old_header)} -> {', '.join(header)}"],
-        )
+        before = ", ".join(old_header)
+        now = ", ".join(header)
+        return Comparison(0, [], [f"columns: {before} -> {now}"])
     if len(rows) != len(old_rows):
         return Comparison(0, [], [f"rows: {len(old_rows)} -> {len(rows)}"])
     numbers = 0
@@ -70,10 +68,13 @@ def compare_tables(new: str, old: str) -> Comparison:
             if not was_number or not NUMBER.fullmatch(cell):
                 others.append(f"{place}{old_cell!r} -> {cell!r}")
             elif not close(cell, old_cell):
-                before = float(old_cell)
-                now = float(cell)
-                move = abs(now - before) / abs(before) if before else math.inf
-                moves.append((move, f"{place}{before:.6g} -> {now:.6g} ({move:.2g} relative)"))
+                old_value = float(old_cell)
+                value = float(cell)
+                move = math.inf
+                if old_value:
+                    move = abs(value - old_value) / abs(old_value)
+                values = f"{old_value:.6g} -> {value:.6g}"
+                moves.append((move, f"{place}{values} ({move:.2g} relative)"))
     return Comparison(numbers, moves, others)
 
 
@@ -103,7 +104,8 @@ def held_by_git(root: Path) -> dict[str, str]:
             copied = Path(folder) / "index"
             if index.exists():  # in a new repository there is none
                 shutil.copy(index, copied)
-            tree = _output([*git, "write-tree"], GIT_INDEX_FILE=str(copied)).decode().strip()
+            told = _output([*git, "write-tree"], GIT_INDEX_FILE=str(copied))
+        tree = told.decode().strip()
         archive = _output([*git, "archive", tree, *FOLDERS])
     except FileNotFoundError:
         raise NotHeldError(f"Nothing is compared: git is not installed. {REMEDY}") from None
@@ -130,14 +132,20 @@ def _output(command: list[str], **variables: str) -> bytes:
     return subprocess.run(command, check=True, capture_output=True, env=environment).stdout
 
 
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What a reader should know of the differences between the tables of two versions of
-    `present`."""
-    # 1. Compare.
+def _compared(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Comparison]:
+    """The comparison of each table that both versions of `present` have, by its path."""
     tables = {}
     for path in sorted(old.keys() & new.keys()):
         if path.endswith(".csv"):
             tables[path] = compare_tables(new[path], old[path])
+    return tables
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """What a reader should know of the differences between the tables of two versions of
+    `present`."""
+    # 1. Compare.
+    tables = _compared(old, new)
     numbers = sum(table.numbers for table in tables.values())
     moves = []
     for path, table in tables.items():
@@ -146,8 +154,10 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     # 2. Tell.
     lines = [f"Compared with what git holds: {numbers:,} numbers in {len(tables)} tables."]
     if moves:
-        count = f"{len(moves)} number{'s' if len(moves) > 1 else ''}"
-        lines.append(f"{count} moved by more than {RTOL:g} (relative); the largest moves:")
+        noun = "numbers" if len(moves) > 1 else "number"
+        lines.append(
+            f"{len(moves)} {noun} moved by more than {RTOL:g} (relative); the largest moves:"
+        )
         lines += _first([f"  {path}: {place}" for _, place, path in moves])
         lines.append(meaning(moves[0][0]))
     else:
@@ -161,8 +171,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
 
 def moved(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """How many numbers of two versions of `present` differ, as the end of a sentence."""
-    both = [path for path in old.keys() & new.keys() if path.endswith(".csv")]
-    tables = [compare_tables(new[path], old[path]) for path in both]
+    tables = _compared(old, new).values()
     numbers = sum(table.numbers for table in tables)
     moves = sum(len(table.moves) for table in tables)
     return f"{moves or 'none'} of {numbers:,} numbers moved"

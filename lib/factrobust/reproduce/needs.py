@@ -29,7 +29,8 @@ class Gpus(NamedTuple):
 def workers_for(memory: float, gpus: Gpus) -> int:
     """How many workers can each hold a model that takes so many GB; 0 if all GPUs together
     cannot."""
-    return gpus.number // max(ceil(memory / gpus.memory), 1)
+    of_one = ceil(memory / gpus.memory)
+    return gpus.number // max(of_one, 1)
 
 
 def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
@@ -44,8 +45,10 @@ def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
                 costs.append(cost(own, model))
         memory = max((gigabytes for gigabytes, _ in costs), default=0.0)
         workers = workers_for(memory, gpus)
-        hours = sum(hours for _, hours in costs)
-        rows.append([part, memory, workers, hours / workers if workers else float("inf")])
+        hours = float("inf")
+        if workers:
+            hours = sum(hours for _, hours in costs) / workers
+        rows.append([part, memory, workers, hours])
     return pd.DataFrame(rows, columns=["part", "GB a kernel", "workers", "hours"])
 
 
@@ -56,8 +59,12 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     sizes = {}
     for name in loads["model"].unique():
         model = settings_of(str(name))
-        sizes[name] = model.parameters * BYTES[model.dtype] / 1e9 if model else 0.0
-    return sum(sizes.values()), float(loads["model"].map(sizes).sum())
+        sizes[name] = 0.0
+        if model:
+            size = model.parameters * BYTES[model.dtype]
+            sizes[name] = size / 1e9
+    read = loads["model"].map(sizes).sum()
+    return sum(sizes.values()), float(read)
 
 
 def dollars(
@@ -66,8 +73,11 @@ def dollars(
     price: tuple[float, float],
 ) -> float:
     """What an endpoint takes for rows of calls, at prices for a million tokens."""
-    tokens = asked["characters"].sum() / characters_a_token, asked["written"].sum()
-    return float(sum(n * each / 1e6 for n, each in zip(tokens, price, strict=True)))
+    of_prompts, of_answers = price
+    read = asked["characters"].sum() / characters_a_token
+    written = asked["written"].sum()
+    millionths = read * of_prompts + written * of_answers
+    return float(millionths / 1e6)
 
 
 def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float) -> str:
@@ -80,7 +90,9 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
         "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
     for part, memory, workers, hours in parts.itertuples(index=False):
-        time = f"WORKERS={workers}, {hours:.2g} hours" if workers else "too large for them"
+        time = "too large for them"
+        if workers:
+            time = f"WORKERS={workers}, {hours:.2g} hours"
         lines.append(f"  {part}: {memory:.1f} GB a kernel, {time}")
     fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
     loading = read / READING / 3600
