@@ -93,6 +93,8 @@ def test_heat_and_nearly_none_are_shares_of_the_models_own_median(kenya):
     right = rows.groupby("arm")["right"].agg(["mean", "size"])
     assert right.loc["hot"].tolist() == [0, shaken.SAMPLES]  # at 1.0
     assert right.loc["cold"].tolist() == [1, shaken.SAMPLES]  # at 0.01
+    numbers = rows[rows["arm"] == "hot"]["form"].tolist()
+    assert numbers == [*range(1, shaken.SAMPLES + 1)]
 
 
 def test_weights_are_asked_in_the_models_prompt(monkeypatch, pool):
