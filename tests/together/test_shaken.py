@@ -121,6 +121,7 @@ class Dated(Rule):
 def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_subject():
     """Two years inside the fact's time, one before and one after: the later ones win."""
     statements = shaken.dated(12)
+    assert {*statements["asked_of"]} == {0, 1}
     labels = statements.groupby(["fact_id", "asked_of"])["label"]
     counts = labels.value_counts().unstack()
     assert counts["correct"].isin([1, 2]).all()
