@@ -159,6 +159,13 @@ def test_counts_by_source():
     assert by["count"].tolist() == [0, 2, 1, 0, 1, 0, 0, 0]
 
 
+def test_rows_without_a_category_are_a_part_of_their_own_and_come_last():
+    rows = of_sources("opc", category=[None, "b", "b"])
+    table = metrics.counts_by(rows, ["category"])
+    assert table["category"].isna().tolist() == [False] * 4 + [True] * 4
+    assert table["count"].tolist() == [1, 1, 0, 0, 0, 0, 1, 0]
+
+
 def test_counts_of_kinds_and_of_other_columns():
     rows = of_sources("oooo", kind=pd.array([5, 5, None, 2], dtype="Int64"), object=[*"xxyy"])
     table = metrics.counts_by(rows, value="kind")

@@ -183,6 +183,8 @@ def test_models_brought_to_one_median_differ_by_no_sharpness():
     wide = equal.pivot(index="fact_id", columns="model", values="frs")
     assert_allclose(wide["m"], wide["m3"], atol=1e-9)
     assert_allclose(equal.groupby("model")["s"].first(), [0.7 / 0.77, 0.7 / 2.31])
+    unasked = sharpness.to_one_median(both)
+    assert_allclose(unasked.groupby("model")["t_b"].median(), 0.9)
 
 
 def test_relative_by_hand_and_whatever_the_sharpness():

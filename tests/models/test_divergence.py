@@ -69,6 +69,8 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
     logprob = LOG(3 / 4)
     assert [*found["kl"]] == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
     assert [*found["logprob"]] == pytest.approx([logprob, 0, logprob] * 2, abs=1e-6)
+    without_a_rest = divergence.compared(model("other", 0.75), base, "ab" * 8, store)
+    assert len(without_a_rest) == 6
     again = model("other", None)  # which no longer can be loaded
     assert divergence.compared(again, base, text, store).equals(found)
     itself = divergence.compared(base, base, text, store)

@@ -79,6 +79,13 @@ def test_alpha_by_hand(one, other, alpha):
     assert np.isnan(metrics.alpha(forms[["one"]]))
 
 
+def test_three_forms_that_agree_have_an_alpha_of_one():
+    """The sum's variance is nine times that of a form: 3 / 2 (1 - 3 / 9)."""
+    one = [1, 1, 0, 0]
+    forms = pd.DataFrame({"one": one, "other": one, "third": one})
+    assert metrics.alpha(forms) == pytest.approx(1)
+
+
 def test_reliabilities_are_computed_from_the_answers():
     """Fact a has another answer, so no second value; the ranks of the others are 1 3 2. Of heat the
     variances are 1/4 and 1/3, and 11/12 for the sum."""

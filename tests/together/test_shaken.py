@@ -93,6 +93,8 @@ def test_heat_and_nearly_none_are_shares_of_the_models_own_median(kenya):
     right = rows.groupby("arm")["right"].agg(["mean", "size"])
     assert right.loc["hot"].tolist() == [0, shaken.SAMPLES]  # at 1.0
     assert right.loc["cold"].tolist() == [1, shaken.SAMPLES]  # at 0.01
+    numbers = rows[rows["arm"] == "hot"]["form"].tolist()
+    assert numbers == [*range(1, shaken.SAMPLES + 1)]
 
 
 def test_weights_are_asked_in_the_models_prompt(monkeypatch, pool):
@@ -119,6 +121,7 @@ class Dated(Rule):
 def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_subject():
     """Two years inside the fact's time, one before and one after: the later ones win."""
     statements = shaken.dated(12)
+    assert {*statements["asked_of"]} == {0, 1}
     labels = statements.groupby(["fact_id", "asked_of"])["label"]
     counts = labels.value_counts().unstack()
     assert counts["correct"].isin([1, 2]).all()

@@ -124,6 +124,20 @@ def test_a_free_answer_may_be_a_sentence_that_states_the_name(text, bare, states
     assert spine.greedy(model, asked, free=True)["right"].tolist() == [states]
 
 
+@pytest.mark.parametrize(
+    ("form", "prefix", "expected"),
+    [
+        ("chat", "The capital is", True),
+        ("two-shot", "", True),
+        ("two-shot", "The capital is", False),
+        ("chat-prefix", "The capital is", False),
+    ],
+)
+def test_who_may_answer_in_sentences(form, prefix, expected):
+    model = Rule(str, prompt_format=form)
+    assert spine.in_sentences(model, pd.DataFrame({"prefix": [prefix]})) == expected
+
+
 CHAT = {"prompt_format": "instruction", "chat": ("<|user|>", "<|assistant|>")}
 # "It is" in 0.6 of the cases, then the name in 0.5, before another word.
 TALKS = {

@@ -90,6 +90,16 @@ def test_a_first_model_that_knows_nothing_has_nothing_to_shake(study_of):
         study_of([], ["Kenya"], ["Kenya"])
 
 
+def test_what_a_way_loses_stands_beside_its_placebo(made):
+    """Of the first model's three facts, rounding to 4 bits takes two and rounding to 8 none."""
+    made.years = made.lost.head(0)  # no dated facts
+    rows = made.ways
+    rows = rows[rows["way"] == "4 bits, beside 8"]
+    rows = rows[(rows["model"] == "first") & (rows["whose"] == "first")]
+    assert rows["what"].tolist() == ["lost", "under its placebo", "difference"]
+    assert rows["mean"].tolist() == pytest.approx([2 / 3, 0, 2 / 3])
+
+
 def test_what_is_lost_is_paired_by_fact(made):
     """Firm models lose nothing but what rounding to 4 bits takes."""
     lost = made.lost.groupby(["model", "arm"])["lost"].agg(["mean", "size"])
