@@ -5,7 +5,6 @@ import json
 import os
 
 import numpy as np
-import peft
 import pytest
 import torch
 
@@ -56,6 +55,8 @@ def saved(model, folder):
 
 def adapted(network, config, folder):
     """peft's own network with a random adapter, which is saved in the folder."""
+    import peft  # which takes seconds, and few tests need it
+
     tuned = peft.get_peft_model(network, copy.deepcopy(config))  # into which peft writes
     torch.manual_seed(1)
     for weights in tuned.parameters():
