@@ -3,23 +3,17 @@
 import os
 import socket
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from networks import T5, alone, build
+from networks import T5, build
 from tokenizers.processors import TemplateProcessing
+from whole import saved
 
 from factrobust.models.causal import CausalLM
 from factrobust.models.encdec import Seq2SeqLM
 
 os.environ.setdefault("TQDM_DISABLE", "1")
-
-
-@pytest.fixture(scope="session")
-def reference():
-    """Log P of the tokens of `ids` from `start` on: the network's own logits, in float64."""
-    return lambda model, ids, start: alone(model.network, ids[:start], ids[start:])
 
 
 @pytest.fixture(scope="session")
@@ -72,13 +66,6 @@ def no_network(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-
-
-def saved(model: CausalLM, folder: Path) -> Path:
-    """The folder, after the model was written there as save_pretrained does."""
-    model.network.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

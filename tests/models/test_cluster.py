@@ -9,15 +9,14 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
 import dask
 import dask.system
-import numpy as np
 import pytest
 import torch
+from whole import assert_alike, everything, saved, texts
 
 import factrobust
 from factrobust.models import cluster
@@ -30,16 +29,13 @@ TABLE = {
     " a": {".": 0.7, "!": 0.3},
 }
 PROMPTS = [f"{'x' * i}?" for i in range(1, 9)]
+ANSWERS = [" a.", " b", " a!", " c"] * 2
 
 
 @pytest.fixture(scope="module")
 def folder(toy_model, tmp_path_factory):
     """A toy model as a folder, which workers can load."""
-    toy = toy_model(TABLE)
-    folder = tmp_path_factory.mktemp("toy")
-    toy.network.save_pretrained(folder)
-    toy.tokenizer.save_pretrained(folder)
-    return folder
+    return saved(toy_model(TABLE), tmp_path_factory.mktemp("toy"))
 
 
 single = pytest.fixture(lambda folder: factrobust.load_model(str(folder)), scope="module")
@@ -69,9 +65,10 @@ noted = pytest.fixture(lambda tmp_path_factory: tmp_path_factory.mktemp("noted")
 def processes(noted):
     """The address of a cluster of two processes that note their slices."""
     worker = str(Path(__file__).with_name("noting_worker.py"))
+    preloaded = {"distributed.worker.preload": [worker]}
     with pytest.MonkeyPatch.context() as environment, ExitStack() as stack:
         environment.setenv("NOTED", str(noted))
-        with dask.config.set({"distributed.worker.preload": [worker]}):
+        with dask.config.set(preloaded):
             address = stack.enter_context(cluster.cluster("local", 2))
         yield address  # without the setting, which is not for the workers of other tests
 
@@ -89,13 +86,19 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(tmp_path, monkey
             return [*client.run(function, *arguments).values()]
 
         assert on_each(os.getenv, "OMP_NUM_THREADS") == ["3", "3"]
-        workers = client.scheduler_info()["workers"]
-        assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
         assert on_each(lambda: "torch" in sys.modules) == [True, True]
-        asked = [client.submit(torch.get_num_threads, workers=worker) for worker in workers]
-        assert client.gather(asked) == [3, 3]  # in the thread that answers
         # Ctrl-C ends the run, which ends them.
         assert on_each(signal.getsignal, signal.SIGINT) == [signal.SIG_IGN] * 2
+        workers = client.scheduler_info()["workers"]
+        for name, worker in workers.items():
+            assert worker["nthreads"] == 1
+            # In the thread that answers.
+            asked = client.submit(
+                torch.get_num_threads,
+                workers=name,
+                pure=False,
+            )
+            assert asked.result() == 3
         assert os.environ["OMP_NUM_THREADS"] == "7"
         assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
     assert capfd.readouterr() == ("", "")
@@ -113,8 +116,13 @@ def test_every_gpu_has_a_worker_that_sees_no_other(monkeypatch):
 def slices_of(noted):
     """Process and prompt of each slice that was begun."""
     file = noted / "slices"
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [(process, prompt) for process, [prompt] in map(json.loads, lines)]
+    if not file.exists():
+        return []
+    begun = []
+    for line in file.read_text().splitlines():
+        process, [prompt] = json.loads(line)
+        begun.append((process, prompt))
+    return begun
 
 
 def wait_until(true):
@@ -122,36 +130,17 @@ def wait_until(true):
         time.sleep(0.01)
 
 
-def everything(model):
-    """What is said, and the numbers of the scores, by all operations."""
-    answers = [" a.", " b", " a!", " c"] * 2
-    temperatures = [0.5, 1.0] * 4
-    samples = model.sample(
-        PROMPTS,
-        temperature=temperatures,
-        n=3,
-        seed=1,
-    )
-    said = [*model.generate(PROMPTS, stop=["!"]), *chain(*samples)]
-    curves = model.temper(PROMPTS, answers, [0.3, 1.0, 1.7])
-    return said, [*model.score(PROMPTS, answers), *curves]
-
-
 def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single):
     """And a rerun finds all of it in the records, which this process wrote."""
-    made, numbers = everything(on_cluster(processes))
-    expected, their_numbers = everything(single)
-    assert [answer.token_ids for answer in made] == [answer.token_ids for answer in expected]
-    assert [answer.text for answer in made] == [answer.text for answer in expected]
-    numbers += [np.float32(answer.logprobs) for answer in made]
-    their_numbers += [answer.logprobs for answer in expected]
-    for mine, theirs in zip(numbers, their_numbers, strict=True):
-        assert mine.dtype == np.float32
-        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    found = everything(on_cluster(processes), PROMPTS, ANSWERS, stop=["!"])
+    expected = everything(single, PROMPTS, ANSWERS, stop=["!"])
+    assert_alike(found, expected, 1e-5)
+    for mine, theirs in zip(found[0], expected[0], strict=True):
+        assert mine.token_ids == theirs.token_ids
     begun = slices_of(noted)
     assert len(begun) == 4 * len(PROMPTS)
     assert len({process for process, _ in begun}) == 2
-    assert everything(on_cluster(processes))[0] == made
+    assert everything(on_cluster(processes), PROMPTS, ANSWERS, stop=["!"]) == found
     assert slices_of(noted) == begun
 
 
@@ -162,12 +151,12 @@ def test_a_worker_killed_in_the_middle_costs_one_slice(processes, noted, on_clus
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(model.generate, PROMPTS)
         wait_until(lambda: len(slices_of(noted)) == 2)
-        process, lost = slices_of(noted)[0]
+        first, _ = slices_of(noted)
+        process, lost = first
         os.kill(process, signal.SIGKILL)
         (noted / "wait").unlink()
         made = run.result()
-    alone = single.generate(PROMPTS)
-    assert [answer.text for answer in made] == [answer.text for answer in alone]
+    assert texts(made) == texts(single.generate(PROMPTS))
     counts = Counter(prompt for _, prompt in slices_of(noted))
     assert counts == {prompt: 1 + (prompt == lost) for prompt in PROMPTS}
 
@@ -190,12 +179,14 @@ def gate(monkeypatch):
 
 def test_what_a_slice_refuses_reaches_the_caller_as_it_is(threads, on_cluster, single):
     long = "?" * 3000
-    with pytest.raises(ModelError) as here:
-        single.generate([*PROMPTS, long])
-    with pytest.raises(ModelError) as there:
-        on_cluster(threads(1).scheduler_address).generate([*PROMPTS, long])
-    assert str(there.value) == str(here.value)
-    assert "shorten the prompt" in str(here.value)
+    served = on_cluster(threads(1).scheduler_address)
+    told = []
+    for model in (single, served):
+        with pytest.raises(ModelError, match="shorten the prompt") as caught:
+            model.generate([*PROMPTS, long])
+        told.append(str(caught.value))
+    here, there = told
+    assert there == here
 
 
 def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
@@ -217,7 +208,8 @@ def test_a_scheduler_that_is_gone_is_told_and_what_came_back_stays(
     gate.open_for = 99
     time.sleep(0.1)  # the slice in work may still be counted
     gate.passed = 0
-    made = on_cluster(threads(1).scheduler_address).generate(PROMPTS)
+    again = on_cluster(threads(1).scheduler_address)
+    made = again.generate(PROMPTS)
     assert made == single.generate(PROMPTS)
     assert gate.passed == len(PROMPTS) - 3
 
@@ -238,14 +230,11 @@ def test_a_wrong_address_is_one_sentence(address):
 )
 def test_slices_hold_prompts_of_like_length_and_equal_prompts_together(monkeypatch, size, expected):
     monkeypatch.setattr(cluster, "REQUESTS", size)
-    prompts = [
-        "a" * 8,
-        "b" * 24,
-        "c" * 8,
-        "a" * 8,
-        "d" * 25,
-    ]
-    requests = [{"prompt": prompt} for prompt in prompts]
+    a = {"prompt": "a" * 8}
+    b = {"prompt": "b" * 24}
+    c = {"prompt": "c" * 8}
+    d = {"prompt": "d" * 25}
+    requests = [a, b, c, a, d]
     assert slices(Job("generate", requests)) == expected
     assert slices(Job("generate", [])) == []
 

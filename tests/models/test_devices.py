@@ -1,7 +1,6 @@
 """Models on one GPU and on two, without one: labelled tensors (`devices`) give what the CPU gives."""
 
 import copy
-import json
 import runpy
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import peft
 import pytest
 import torch
+from whole import adapted, assert_alike, everything, on_base, texts
 
 from factrobust.models import adapters, load
 from factrobust.models.causal import CausalLM
@@ -62,23 +62,9 @@ def model_of(name, network):
     return made(network, standins["tokenizer"](kind, None), name=name, fingerprint=name)
 
 
-def everything(model):
-    """Texts and numbers of the four operations; answers end early and at different places."""
-    stop = ["e", " "]
-    made = model.generate(PROMPTS, max_new_tokens=6, stop=stop, temperatures=[0.5, 2.0])
-    drawn = model.sample(
-        PROMPTS,
-        temperature=[0.5, 1.0, 2.0],
-        n=4,
-        max_new_tokens=6,
-        stop=stop,
-    )
-    for samples in drawn:
-        made += samples
-    numbers = [answer.logprobs + answer.curve + answer.entropies for answer in made]
-    numbers += model.score(PROMPTS, ANSWERS)
-    numbers += [*model.temper(PROMPTS, ANSWERS, [0.3, 1.0, 3.0], top_p=0.95)]
-    return [answer.text for answer in made], numbers
+def answered(model):
+    """Of the four operations; answers end early and at different places."""
+    return everything(model, PROMPTS, ANSWERS, max_new_tokens=6, stop=["e", " "])
 
 
 # ---- the labels themselves -------------------------------------------------------------------------
@@ -109,16 +95,14 @@ def test_labels_refuse_what_cuda_refuses():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_four_operations_are_those_of_the_cpu(name, gpus):
     network = network_of(name)
-    texts, numbers = everything(model_of(name, copy.deepcopy(network)))
-    assert len({*map(len, texts)}) > 1  # some ended before others
+    expected = answered(model_of(name, copy.deepcopy(network)))
+    assert len({*map(len, texts(expected[0]))}) > 1  # some ended before others
     with labelled():
         model = model_of(name, placed(network, name, gpus))
         assert len({weights.device for weights in network.parameters()}) == gpus
         assert not isinstance(model.body, Plain)  # which would be right, and slow
-        found, its_numbers = everything(model)
-    assert found == texts
-    for one, other in zip(its_numbers, numbers, strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-4)
+        found = answered(model)
+    assert_alike(found, expected, 2e-4)
 
 
 @both
@@ -162,12 +146,7 @@ def save_adapter(name, folder):
     config = peft.LoraConfig(r=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
     if network.config.is_encoder_decoder:
         config = peft.LoraConfig(r=4, target_modules=["q", "wo"], task_type="SEQ_2_SEQ_LM")
-    tuned = peft.get_peft_model(network, config)
-    for weights in tuned.parameters():
-        if weights.requires_grad:
-            torch.nn.init.normal_(weights, std=0.3)
-    tuned.save_pretrained(folder)
-    return adapters._log_probabilities(tuned.eval())
+    return adapters._log_probabilities(adapted(network, config, folder))
 
 
 @on_one_and_two
@@ -219,8 +198,6 @@ def test_a_model_that_does_not_fit_is_told_in_one_sentence(name, base):
 def test_so_is_one_with_an_adapter(name, base, tmp_path):
     folder = tmp_path / "adapter"
     save_adapter(name, folder)
-    file = folder / "adapter_config.json"
-    about = json.loads(file.read_text())
-    file.write_text(json.dumps(about | {"base_model_name_or_path": str(base)}))
+    on_base(folder, str(base))
     with pytest.raises(ModelError, match=FULL):
         load.load_model(str(folder))

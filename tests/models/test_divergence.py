@@ -13,10 +13,11 @@ LOG = np.log
 
 def test_one_token_by_hand():
     """p = (1/2, 1/4, 1/4), q = (1/4, 1/4, 1/2): KL = 1/2 log 2 + 0 + 1/4 log 1/2."""
-    p = LOG(np.float32([[0.5, 0.25, 0.25]]))
-    q = LOG(np.float32([[0.25, 0.25, 0.5]]))
-    piece = [2], q
-    found = divergence._compared(iter([piece]), p)
+    p = np.float32([[0.5, 0.25, 0.25]])
+    q = np.float32([[0.25, 0.25, 0.5]])
+    piece = [2], LOG(q)
+    pieces = iter([piece])
+    found = divergence._compared(pieces, LOG(p))
     assert found["kl"] == pytest.approx([0.25 * LOG(2)])
     assert found["logprob"] == pytest.approx([LOG(0.5)])
     assert found["base_logprob"] == pytest.approx([LOG(0.25)])
@@ -34,7 +35,8 @@ def test_the_summary_by_hand():
     found = divergence.summary(table)
     assert found["mean_kl"] == 1.0
     place = 0.999 * 3  # between 1.0, at place 2, and 3.0, at place 3
-    assert found["tail_kl"] == pytest.approx(1 + 2 * (place - 2))
+    tail = 1 + 2 * (place - 2)
+    assert found["tail_kl"] == pytest.approx(tail)
     assert found["different_top"] == 0.25
     assert found["perplexity"] == pytest.approx(2)
     assert found["tokens"] == 4
@@ -50,14 +52,12 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
 
     def model(name, chance):
         def load():
-            choice = {"b": chance, "c": 1 - chance}
-            return toy_model(
-                {
-                    "a": choice,
-                    "b": {"a": 1.0},
-                    "c": {"a": 1.0},
-                }
-            )
+            table = {
+                "a": {"b": chance, "c": 1 - chance},
+                "b": {"a": 1.0},
+                "c": {"a": 1.0},
+            }
+            return toy_model(table)
 
         return RecordedModel(store, load, name=name, fingerprint=name)
 
@@ -67,11 +67,14 @@ def test_the_second_half_of_each_piece_counts_and_the_answers_are_recorded(
     # Tokens 5, 6 and 7 of each: b, a, b.
     kl = (LOG(2 / 3) + LOG(2)) / 2
     logprob = LOG(3 / 4)
-    assert [*found["kl"]] == pytest.approx([kl, 0, kl] * 2, abs=1e-6)
-    assert [*found["logprob"]] == pytest.approx([logprob, 0, logprob] * 2, abs=1e-6)
+    kls = [kl, 0, kl] * 2
+    logprobs = [logprob, 0, logprob] * 2
+    assert [*found["kl"]] == pytest.approx(kls, abs=1e-6)
+    assert [*found["logprob"]] == pytest.approx(logprobs, abs=1e-6)
     without_a_rest = divergence.compared(model("other", 0.75), base, "ab" * 8, store)
     assert len(without_a_rest) == 6
-    again = model("other", None)  # which no longer can be loaded
-    assert divergence.compared(again, base, text, store).equals(found)
+    unloadable = model("other", None)
+    again = divergence.compared(unloadable, base, text, store)
+    assert again.equals(found)
     itself = divergence.compared(base, base, text, store)
     assert [*itself["kl"]] == [0] * 6

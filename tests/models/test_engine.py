@@ -4,9 +4,9 @@ from collections import Counter
 from itertools import chain
 from threading import Barrier
 
-import numpy as np
 import pytest
 import torch
+from whole import assert_alike, everything
 
 from factrobust.models.engine import in_batches
 from factrobust.models.interface import ModelError
@@ -23,7 +23,15 @@ def test_budget_counts_padding():
         return items, items
 
     sizes = [5, 1, 4, 1, 30, 2]
-    for _ in in_batches(list(range(6)), sizes, run, budget=6, name="m"):
+    items = list(range(6))
+    made = in_batches(
+        items,
+        sizes,
+        run,
+        budget=6,
+        name="m",
+    )
+    for _ in made:
         assert not torch.is_inference_mode_enabled()
     # 1 + 1 tokens, then 2 (padded 3 x 2 = 6); 4 and 5 would be 10; 30 exceeds the budget alone.
     assert ran == [[4], [0], [2], [1, 3, 5]]  # the longest first
@@ -106,23 +114,12 @@ def test_all_is_answered_with_scarce_memory(model_and_step, monkeypatch):
     prompts = ["??" * i + " Kenya" for i in range(12)]
     answers = [" Nairobi.", " Mombasa"] * 6
 
-    def everything():
-        samples = model.sample(prompts, temperature=1.0, n=5)
-        made = [*model.generate(prompts), *chain(*samples)]
-        numbers = [answer.logprobs for answer in made]
-        numbers += model.score(prompts, answers)
-        numbers += [*model.temper(prompts, answers, [0.5, 2.0])]
-        return [answer.text for answer in made], numbers
-
-    texts, plenty = everything()
+    plenty = everything(model, prompts, answers)
     monkeypatch.setattr(model.body, step, scarce(inner, 2))
     for tokens, logits in ((2048, 64), (20, 5)):
         model.tokens_per_batch = tokens
         model.logits_per_batch = logits
-        found, numbers = everything()
-        assert found == texts
-        for one, other in zip(numbers, plenty, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-4)
+        assert_alike(everything(model, prompts, answers), plenty, 1e-4)
     monkeypatch.setattr(model.body, step, scarce(inner, 0))
     with pytest.raises(ModelError, match="one prompt alone does not fit into memory; shorten it"):
         model.generate(prompts)
@@ -144,7 +141,8 @@ def test_ids_of_another_vocabulary(toy_model):
 def test_longer_than_the_context(toy_model):
     toy = toy_model({" a": {" a": 1.0}})
     toy.body.config.max_position_embeddings = 20
-    [answer] = toy.generate([" a" * 15])
+    fifteen = " a" * 15
+    [answer] = toy.generate([fifteen])
     assert len(answer.token_ids) == 5
     with pytest.raises(ModelError, match=r"21 tokens in generate, more than the model's context"):
         toy.generate([" a", " a" * 16])

@@ -2,8 +2,6 @@
 MPT's bias, which follows each token's own position (both against the network's own logits:
 test_verify)."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -16,45 +14,46 @@ from factrobust.models.extra import MptBody, OpenELMConfig, OpenELMForCausalLM, 
 from factrobust.models.load import settings_of
 
 # As in Apple's config.json, each layer of another size.
-QUERIES = [4, 6, 8]
-KEYS = [1, 2, 2]
-CONFIG = {
+APPLES = """{
     "activation_fn_name": "swish",
     "architectures": ["OpenELMForCausalLM"],
-    "bos_token_id": None,
+    "bos_token_id": null,
     "auto_map": {"AutoModelForCausalLM": "modeling_openelm.OpenELMForCausalLM"},
     "eos_token_id": 0,
     "ffn_dim_divisor": 16,
     "ffn_multipliers": [0.5, 1.1, 4.0],
-    "ffn_with_glu": True,
+    "ffn_with_glu": true,
     "head_dim": 8,
     "max_context_length": 64,
     "model_dim": 48,
     "model_type": "openelm",
-    "normalize_qk_projections": True,
-    "num_kv_heads": KEYS,
-    "num_query_heads": QUERIES,
+    "normalize_qk_projections": true,
+    "num_kv_heads": [1, 2, 2],
+    "num_query_heads": [4, 6, 8],
     "num_transformer_layers": 3,
     "rope_freq_constant": 100,
-    "share_input_output_layers": True,
-    "vocab_size": 16,
-}
+    "share_input_output_layers": true,
+    "vocab_size": 16
+}"""
+QUERIES = [4, 6, 8]
+KEYS = [1, 2, 2]
 WIDTHS = [32, 48, 192]  # 0.5 x 48 = 24 is 32 and 1.1 x 48 = 52.8 is 48 in multiples of 16
 
 
 def random_weights():
     shapes = {"token_embeddings": (16, 48), "norm": (48,)}
     for i, width in enumerate(WIDTHS):
-        shapes |= {
-            f"layers.{i}.attn_norm": (48,),
-            f"layers.{i}.attn.qkv_proj": (8 * (QUERIES[i] + 2 * KEYS[i]), 48),
-            f"layers.{i}.attn.q_norm": (8,),
-            f"layers.{i}.attn.k_norm": (8,),
-            f"layers.{i}.attn.out_proj": (48, 8 * QUERIES[i]),
-            f"layers.{i}.ffn_norm": (48,),
-            f"layers.{i}.ffn.proj_1": (2 * width, 48),
-            f"layers.{i}.ffn.proj_2": (48, width),
-        }
+        queries = 8 * QUERIES[i]
+        keys = 8 * KEYS[i]
+        layer = f"layers.{i}"
+        shapes[f"{layer}.attn_norm"] = (48,)
+        shapes[f"{layer}.attn.qkv_proj"] = (queries + 2 * keys, 48)
+        shapes[f"{layer}.attn.q_norm"] = (8,)
+        shapes[f"{layer}.attn.k_norm"] = (8,)
+        shapes[f"{layer}.attn.out_proj"] = (48, queries)
+        shapes[f"{layer}.ffn_norm"] = (48,)
+        shapes[f"{layer}.ffn.proj_1"] = (2 * width, 48)
+        shapes[f"{layer}.ffn.proj_2"] = (48, width)
     torch.manual_seed(0)
     weights = {}
     for name, shape in shapes.items():
@@ -77,46 +76,60 @@ def plain_logits(weights, ids):
     states = weight("token_embeddings")[ids]
     for i in range(3):
         layer = f"layers.{i}"
-        shared = QUERIES[i] // KEYS[i]  # queries of one key
-        mixed = normed(states, f"{layer}.attn_norm") @ weight(f"{layer}.attn.qkv_proj").T
+        # 1. Attention, in which several queries share a key.
+        before = normed(states, f"{layer}.attn_norm")
+        mixed = before @ weight(f"{layer}.attn.qkv_proj").T
         heads = mixed.view(len(ids), -1, 8)
         parts = [QUERIES[i], KEYS[i], KEYS[i]]
         q, k, v = heads.split(parts, dim=1)
-        q = rotated(normed(q, f"{layer}.attn.q_norm"))
-        k = rotated(normed(k, f"{layer}.attn.k_norm")).repeat_interleave(shared, dim=1)
-        v = v.repeat_interleave(shared, dim=1)
-        scores = torch.einsum("qhw,khw->hqk", q, k) / 8**0.5
-        seen = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-        attended = torch.einsum("hqk,khw->qhw", seen, v)
+        q = normed(q, f"{layer}.attn.q_norm")
+        k = normed(k, f"{layer}.attn.k_norm")
+        shared = QUERIES[i] // KEYS[i]
+        keys = rotated(k).repeat_interleave(shared, dim=1)
+        values = v.repeat_interleave(shared, dim=1)
+        scores = torch.einsum("qhw,khw->hqk", rotated(q), keys)
+        scores = scores / 8**0.5
+        seen = scores.masked_fill(future, -torch.inf)
+        shares = seen.softmax(dim=-1)
+        attended = torch.einsum("hqk,khw->qhw", shares, values)
         states = states + attended.flatten(1) @ weight(f"{layer}.attn.out_proj").T
-        both = normed(states, f"{layer}.ffn_norm") @ weight(f"{layer}.ffn.proj_1").T
+        # 2. The other part.
+        before = normed(states, f"{layer}.ffn_norm")
+        both = before @ weight(f"{layer}.ffn.proj_1").T
         gate, up = both.chunk(2, dim=1)
-        states = states + (silu(gate) * up) @ weight(f"{layer}.ffn.proj_2").T
+        product = silu(gate) * up
+        states = states + product @ weight(f"{layer}.ffn.proj_2").T
     return normed(states, "norm") @ weight("token_embeddings").T
 
 
 def rotated(vectors):
     """[token, head, 8]: pairs (i, i + 4) turned by the position times 100 ** (-i / 4)."""
     speeds = 100.0 ** (-torch.arange(4) / 4)
-    angles = torch.arange(len(vectors))[:, None, None] * speeds
-    turn = torch.polar(torch.ones_like(angles), angles)
+    positions = torch.arange(len(vectors))
+    angles = positions[:, None, None] * speeds
     first, second = vectors.chunk(2, dim=-1)
-    pairs = torch.complex(first, second) * turn
-    return torch.cat([pairs.real, pairs.imag], dim=-1)
+    cos = angles.cos()
+    sin = angles.sin()
+    turned = [
+        first * cos - second * sin,
+        first * sin + second * cos,
+    ]
+    return torch.cat(turned, dim=-1)
 
 
 @pytest.mark.usefixtures("no_network")
 def test_apples_files_give_the_papers_formulas(toy_model, tmp_path):
     """A folder as on the hub, with the toy's tokenizer."""
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "config.json").write_text(APPLES)
     save_file(random_weights(), tmp_path / "model.safetensors", metadata={"format": "pt"})
     toy_model({" Kenya": {" Nairobi": 1.0}}).tokenizer.save_pretrained(tmp_path)
     model = factrobust.load_model(str(tmp_path))
     prompt = " Kenya Nairobi Kenya"
     answer = [3, 9, 4, 2, 2, 11]
-    ids = model.tokenizer(prompt).input_ids + answer
-    predictors = plain_logits(random_weights(), ids)[-7:-1]
-    expected = predictors.log_softmax(dim=-1)[range(6), answer]
+    ids = model.tokenizer(prompt).input_ids
+    logits = plain_logits(random_weights(), ids + answer)
+    logprobs = logits[-7:-1].log_softmax(dim=-1)
+    expected = logprobs[range(6), answer]
     [found] = model.score([prompt], [answer])
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert min(expected) < -3  # far from uniform, so that a fault would show
@@ -130,22 +143,28 @@ def test_the_published_sizes(name, layers, width, head):
     """Attention grows from half the width to the whole of it, the other part from 0.5 to 4
     widths."""
     shares = np.linspace(0.5, 1.0, layers).round(2)
-    heads = [whole_multiple(width * share, 4 * head) // head for share in shares]
+    queries = []
+    keys = []
+    for share in shares:
+        attention = whole_multiple(width * share, 4 * head)
+        queries.append(attention // head)
+        keys.append(attention // head // 4)
+    multipliers = np.linspace(0.5, 4.0, layers)
     config = OpenELMConfig(
         vocab_size=32000,
         model_dim=width,
         num_transformer_layers=layers,
         head_dim=head,
-        num_query_heads=heads,
-        num_kv_heads=[n // 4 for n in heads],
-        ffn_multipliers=np.linspace(0.5, 4.0, layers).round(2).tolist(),
+        num_query_heads=queries,
+        num_kv_heads=keys,
+        ffn_multipliers=multipliers.round(2).tolist(),
         share_input_output_layers=True,
     )
     with torch.device("meta"):
         network = OpenELMForCausalLM(config)
     about = settings_of(f"apple/OpenELM-{name}")
     assert network.num_parameters() == about.parameters
-    assert np.mean(config.num_kv_heads) == pytest.approx(about.key_value_heads, abs=0.005)
+    assert np.mean(keys) == pytest.approx(about.key_value_heads, abs=0.005)
 
 
 def test_multiples_are_the_nearest_but_up_where_down_would_take_more_than_a_tenth():

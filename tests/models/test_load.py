@@ -17,12 +17,14 @@ import pytest
 import torch
 import transformers
 from huggingface_hub import constants
+from networks import LLAMA, alone, build
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import BpeTrainer
+from whole import assert_one_sentence, everything
 
 from factrobust.models import gguf_files, load
 from factrobust.models.encdec import Seq2SeqLM
@@ -114,15 +116,16 @@ def test_the_sizes_in_the_table_add_up():
 
 
 def test_tuned_pairs_are_of_one_family_and_size():
-    chat = ("<user>", "<model>")
-    models = [
-        SimpleNamespace(name="google/gemma-2-2b", chat=None),
-        SimpleNamespace(name="google/gemma-2-9b", chat=None),
-        SimpleNamespace(name="google/gemma-2-9b-it@main", chat=chat),
-        SimpleNamespace(name="google/gemma-2-27b-it", chat=chat),
-        SimpleNamespace(name="Qwen/Qwen2.5-0.5B-Instruct", chat=chat),
+    names = [
+        "google/gemma-2-2b",
+        "google/gemma-2-9b",
+        "google/gemma-2-9b-it@main",
+        "google/gemma-2-27b-it",
+        "Qwen/Qwen2.5-0.5B-Instruct",
     ]
-    sizes = load.sizes(models)
+    chats = [None, None, *[("<user>", "<model>")] * 3]
+    models = pd.DataFrame({"name": names, "chat": chats})
+    sizes = load.sizes([*models.itertuples()])
     assert load.tuned_pairs(sizes) == [("google/gemma-2-9b", "google/gemma-2-9b-it@main")]
     assert load.tuned_pairs(sizes.assign(family="", parameters=1)) == []  # without lines here
     # By the list, every tuned model of the paper stands beside its pretrained version.
@@ -493,23 +496,13 @@ def chatting(bytes_tokenizer):
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, kind, tmp_path):
+def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, kind, tmp_path):
     """Token by token, whoever writes BOS; and the numbers are those of a plain forward pass on
     it."""
     single, template = TEMPLATES[kind]
     tokenizer = chatting(template, single)
     tokenizer.save_pretrained(tmp_path)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        bos_token_id=None,
-        eos_token_id=2,
-        initializer_range=0.4,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    build("Llama", **LLAMA | {"vocab_size": len(tokenizer)}).save_pretrained(tmp_path)
     model = load_model(str(tmp_path))
     for question in ("What is the capital of Kenya?", " Who? ", "日本\n\n{{ x }} <b>"):
         [prompt] = render("chat", [question], [""], model.chat)
@@ -522,9 +515,8 @@ def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, 
         )
         assert model._encode(prompt) == ids
     answer = tokenizer(" Nairobi", add_special_tokens=False).input_ids
-    expected = reference(model, [*ids, *answer], len(ids))
     [score] = model.score([prompt], [answer])
-    np.testing.assert_allclose(score, expected, atol=1e-4)
+    np.testing.assert_allclose(score, alone(model.network, ids, answer), atol=1e-4)
     # Outside the template the tokenizer's own tokens come first, and no end.
     plain = tokenizer("Q: Who?").input_ids
     assert model._encode("Q: Who?") == (plain[:-1] if kind == "ends every text" else plain)
@@ -532,10 +524,9 @@ def test_the_model_reads_what_transformers_makes_of_a_chat(chatting, reference, 
 
 @pytest.mark.parametrize("template", REFUSED)
 def test_a_template_that_takes_no_message_as_it_is(chatting, template):
-    with pytest.raises(ModelError, match=r"the chat template of .*; mend the template") as caught:
-        load.chat_frame(chatting(template + "<|assistant|>"))
-    assert REFUSED[template] in str(caught.value)
-    assert "\n" not in str(caught.value)
+    tokenizer = chatting(template + "<|assistant|>")
+    remedy = "the chat template of .*; mend the template"
+    assert REFUSED[template] in assert_one_sentence(remedy, load.chat_frame, tokenizer)
 
 
 def test_a_template_that_prints_the_date_prints_a_fixed_one(folder):
@@ -592,27 +583,18 @@ PROMPTS = ["why?", "who?", "why?"]
 ANSWERS = [" a.", " b", " a!"]
 
 
-def everything(model):
-    """Answers and samples, and numbers, by each operation."""
-    made = [model.generate(PROMPTS, stop=["!"])]
-    made += model.sample(PROMPTS, temperature=[0.5, 1.0, 2.0], n=3, seed=1)
-    numbers = [*model.score(PROMPTS, ANSWERS), *model.temper(PROMPTS, ANSWERS, [0.3, 1.0, 1.7])]
-    assert {array.dtype.name for array in numbers} == {"float32"}
-    return made, [array.tolist() for array in numbers]
-
-
 @pytest.mark.parametrize("which", ["decoder", "encoder-decoder"])
 def test_replayed_equals_computed_to_the_last_bit(which, toy, tiny_t5, tmp_path):
     model = toy if which == "decoder" else tiny_t5()
-    expected = everything(model)
+    expected = everything(model, PROMPTS, ANSWERS, stop=["!"])
     build, seen = watched(model, tmp_path / "records.sqlite")
-    assert everything(build()) == expected
+    assert everything(build(), PROMPTS, ANSWERS, stop=["!"]) == expected
     once = ["why?", "who?"]  # equal ones
     assert seen == ["loaded", *once, *PROMPTS, *PROMPTS, *PROMPTS]
     seen.clear()
-    assert everything(build()) == expected
+    assert everything(build(), PROMPTS, ANSWERS, stop=["!"]) == expected
     assert seen == []
-    build().generate(["when?", "who?"], stop=["!"])
+    build().score(["when?", "who?"], [" a", " b"])
     assert seen == ["loaded", "when?"]
 
 
@@ -669,12 +651,6 @@ def with_weights(folder, name, weights):
     save_file(held, file, metadata={"format": "pt"})
 
 
-def assert_refused(folder, sentence):
-    with pytest.raises(ModelError, match=sentence) as caught:
-        load_model(str(folder))
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize(
     ("name", "weights", "sentence"),
@@ -699,7 +675,7 @@ def assert_refused(folder, sentence):
 )
 def test_weights_that_would_change_the_numbers_are_refused(name, weights, sentence, folder):
     with_weights(folder, name, weights)
-    assert_refused(folder, sentence)
+    assert_one_sentence(sentence, load_model, str(folder))
 
 
 FAULTS = {
@@ -767,7 +743,7 @@ def test_folders_that_cannot_be_asked_get_one_sentence(fault, folder, monkeypatc
     change(folder / "model.safetensors")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the terminal was asked"))
-    assert_refused(folder, sentence)
+    assert_one_sentence(sentence, load_model, str(folder))
     assert not (tmp_path / "pwned").exists()
 
 
@@ -798,7 +774,8 @@ def test_shards_that_are_not_there_are_refused_by_name(folder):
     assert score_of(folder) == pytest.approx(0.8, rel=1e-6)
     shard = min(folder.glob("*.safetensors"))
     shard.unlink()
-    assert_refused(folder, f"No such file or directory: .*{shard.name}")
+    lost = f"No such file or directory: .*{shard.name}"
+    assert_one_sentence(lost, load_model, str(folder))
 
 
 def test_a_tokenizer_of_another_model_is_found_out_before_it_asks(folder):

@@ -28,16 +28,13 @@ MODEL = "sha256:a5fd3b62230aa5ec float32"  # of the toy's calls
 
 def test_every_field_is_part_of_the_key():
     call = Call("m", "o", "p", "{}")
-    others = [
-        call._replace(model="x"),
-        call._replace(operation="x"),
-        call._replace(prompt="x"),
-        call._replace(parameters="x"),
-        Call("a", "bc", "", ""),
-        Call("ab", "c", "", ""),
-    ]
-    keys = {*map(records.key_of, [call, *others])}
-    assert len(keys) == 7
+    calls = [call]
+    for field in Call._fields:
+        calls.append(call._replace(**{field: "x"}))
+    calls.append(Call("a", "bc", "", ""))
+    calls.append(Call("ab", "c", "", ""))
+    keys = {*map(records.key_of, calls)}
+    assert len(keys) == len(calls)
     # A change of keys needs a change of schema. sha256sum of: [2, "m", "o", "p", "{}"]
     expected = "416c4eaa9f38534f70610a35af2bfec333e8a3351d7a7d47c6fa6878f278375f"
     assert records.key_of(call).hex() == expected
@@ -63,7 +60,12 @@ def lengths(store, prompts, batches=99):
             computed.extend(new)
             yield batch, [*map(len, new)]
 
-    values = records.ask_all(store, calls, compute, label="lengths")
+    values = records.ask_all(
+        store,
+        calls,
+        compute,
+        label="lengths",
+    )
     return values, sorted(computed)
 
 
@@ -143,35 +145,31 @@ def test_put_then_get_and_resume(path, toy):
     zero, one, two = toy.calls(3)
     assert first.get([zero, one]) == [None, None]
     assert not path.exists()  # reading creates nothing
-    first.put(
-        [zero, one],
-        [{"text": " Nairobi"}, [np.float32(0.1)]],
-    )
-    number = float(np.float32(0.1))
-    expected = [
-        None,
-        [number],
-        {"text": " Nairobi"},
-        [number],
-    ]
-    assert Records(path).get([two, one, zero, one]) == expected
+    tenth = np.float32(0.1)
+    text = {"text": " Nairobi"}
+    first.put([zero, one], [text, [tenth]])
+    number = [float(tenth)]
+    assert Records(path).get([two, one, zero, one]) == [None, number, text, number]
     first.put([one, two], [1, 2])  # the first value stays
-    assert Records(path).get([two, one]) == [2, [number]]
+    assert Records(path).get([two, one]) == [2, number]
 
 
 def write(path, calls, first):
     for i, call in enumerate(calls, first):
-        Records(path).put([call], [i])
+        store = Records(path)
+        store.put([call], [i])
 
 
 def test_processes_share_a_store(path, toy):
     """Three at once, overlapping, from before the file exists: no lost row, no "locked"."""
     calls = toy.calls(80)
+    fork = multiprocessing.get_context("fork")
     workers = []
     for start in (0, 20, 40):
-        given = path, calls[start : start + 40], start
-        workers.append(multiprocessing.get_context("fork").Process(target=write, args=given))
-        workers[-1].start()
+        some = calls[start : start + 40]
+        worker = fork.Process(target=write, args=(path, some, start))
+        worker.start()
+        workers.append(worker)
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
@@ -192,8 +190,11 @@ for batch in range(100_000):
 
 @pytest.mark.parametrize("kill_after", [0.0, 0.05, 0.2])
 def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path, kill_after):
-    command = [sys.executable, "-c", KILLED, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     lines = [process.stdout.readline()]
     time.sleep(kill_after)
     process.send_signal(signal.SIGKILL)
@@ -201,17 +202,21 @@ def test_sigkill_loses_no_finished_batch_and_leaves_no_half(path, kill_after):
     process.wait()
     done = int(lines[-1])
     for batch in range(done + 3):
-        prompts = [f"{batch}/{i}" for i in range(50)]
-        calls = [Call("toy", "score", prompt, "{}") for prompt in prompts]
-        found = Records(path).get(calls)
-        assert found in ([batch] * 50, [None] * 50)
-        assert found[0] == batch or batch > done
+        calls = []
+        for i in range(50):
+            calls.append(Call("toy", "score", f"{batch}/{i}", "{}"))
+        [found] = {*Records(path).get(calls)}
+        if batch <= done:
+            assert found == batch
+        else:
+            assert found in (batch, None)
 
 
 def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
     store = toy.filled(path, 500)
     content = path.read_bytes()
-    os.truncate(path, path.stat().st_size * 3 // 4)
+    most = len(content) * 3 // 4
+    os.truncate(path, most)
     with pytest.raises(RecordsError, match=r"malformed.*move a file away that is damaged"):
         store.get(toy.calls(500))
     path.write_bytes(content)
@@ -224,38 +229,41 @@ def test_a_damaged_file_and_one_of_another_schema_are_refused(path, toy):
 def test_a_full_disk_keeps_what_was_committed(path, toy):
     records = toy.filled(path, 100)
     new = toy.calls(2000, model="another")
+    texts = ["x" * 100] * 2000
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     # The kernel refuses to let the file grow, at the commit, as a full disk does.
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE,
-        (path.stat().st_size + 50_000, hard),
-    )
+    most = path.stat().st_size + 50_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     try:
         with pytest.raises(RecordsError, match=r"records\.sqlite.*stays;.*free disk space"):
-            records.put(new, ["x" * 100] * 2000)
+            records.put(new, texts)
         assert records.get(new) == [None] * 2000
         assert None not in records.get(toy.calls(100))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    records.put(new, ["x" * 100] * 2000)  # the same object goes on once there is room
+    records.put(new, texts)  # the same object goes on once there is room
     assert None not in records.get(new)
 
 
 DAMAGED = r"{} is damaged .*git checkout"
 
 
+def assert_refused(base, toy, sentence):
+    with pytest.raises(RecordsError, match=sentence):
+        Records(None, base).get(toy.calls(1))
+
+
 def test_every_flipped_byte_of_a_committed_file_is_found(base, toy):
-    file = next(base.glob("*.score.*"))
+    [file] = base.glob("*.score.*")
     content = file.read_bytes()
+    damaged = DAMAGED.format(file.name)
     for place in range(0, len(content), len(content) // 20):
         flipped = bytearray(content)
         flipped[place] ^= 1
         file.write_bytes(flipped)
-        with pytest.raises(RecordsError, match=DAMAGED.format(file.name)):
-            Records(None, base).get(toy.calls(1))
+        assert_refused(base, toy, damaged)
     file.unlink()
-    with pytest.raises(RecordsError, match=DAMAGED.format(file.name)):
-        Records(None, base).get(toy.calls(1))
+    assert_refused(base, toy, damaged)
 
 
 def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
@@ -263,11 +271,9 @@ def test_an_index_of_another_schema_or_damaged_is_named(base, toy):
     index = file.read_text()
     file.write_text(index.replace('"schema": 2', '"schema": 7'))
     other = "of schema 7, but this library reads schema 2: run `make reproduce ASK=1"
-    with pytest.raises(RecordsError, match=other):
-        Records(None, base).get(toy.calls(1))
+    assert_refused(base, toy, other)
     file.write_text(index[:-9])
-    with pytest.raises(RecordsError, match=DAMAGED.format(file.name)):
-        Records(None, base).get(toy.calls(1))
+    assert_refused(base, toy, DAMAGED.format(file.name))
 
 
 NUMBERS = st.floats(allow_nan=False) | st.floats(width=32, allow_nan=False)
@@ -285,25 +291,29 @@ def test_values_come_back_bit_for_bit(value):
     assert json.dumps(back, sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
+TENTH = float(np.float32(-0.1))  # of 32 bits
+
+
 @pytest.mark.parametrize(
     ("number", "token"),
     [
         (-0.1, "Nairobi"),
-        (float(np.float32(-0.1)), "Nairobi"),
-        (float(np.float32(-0.1)), "3E0"),
+        (TENTH, "Nairobi"),
+        (TENTH, "3E0"),
     ],
 )
 def test_alternatives_are_read_when_they_are_looked_at(number, token):
-    tops = [[(token, number), ('a ","top_logprobs":[', -2.5)], []]
+    mark = ',"top_logprobs":['
+    first = [(token, number), (f'a "{mark}', -2.5)]
     value = {
         "logprobs": [-0.1],
-        "text": ',"top_logprobs":[',
-        "top_logprobs": tops,
+        "text": mark,
+        "top_logprobs": [first, []],
     }
     back = decode(encode(value))
     assert "_list" not in vars(back["top_logprobs"])
-    assert back["text"] == value["text"]
-    assert [*back["top_logprobs"]] == tops
+    assert back["text"] == mark
+    assert [*back["top_logprobs"]] == [first, []]
     assert encode(back) == encode(value)  # they can be written again
 
 

@@ -3,42 +3,43 @@
 import numpy as np
 import pytest
 import torch
+import yaml
 from networks import LLAMA, alone, assert_given_as_alone, assert_made_as_alone, build
 
 from factrobust.models.engine import Plain
 from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.records import Records
 
-GPT = {
-    "vocab_size": 64,
-    "n_embd": 32,
-    "n_layer": 2,
-    "n_head": 4,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-    "initializer_range": 0.3,
-}
-MPT = {
-    "vocab_size": 64,
-    "d_model": 48,
-    "n_layers": 2,
-    "n_heads": 6,
-    "eos_token_id": 0,
-    "initializer_range": 0.4,
-}
-OPENELM = {
-    "vocab_size": 64,
-    "model_dim": 32,
-    "num_transformer_layers": 3,
-    "head_dim": 8,
-    "eos_token_id": 0,
-    "num_query_heads": [2, 4, 4],
-    "num_kv_heads": [1, 1, 2],
-    "ffn_multipliers": [0.5, 1.0, 2.0],
-    "ffn_dim_divisor": 8,
-    "share_input_output_layers": True,
-    "initializer_range": 0.5,
-}
+SETTINGS = yaml.safe_load("""
+GPT:
+    vocab_size: 64
+    n_embd: 32
+    n_layer: 2
+    n_head: 4
+    bos_token_id: 0
+    eos_token_id: 0
+    initializer_range: 0.3
+MPT:
+    vocab_size: 64
+    d_model: 48
+    n_layers: 2
+    n_heads: 6
+    eos_token_id: 0
+    initializer_range: 0.4
+OpenELM:
+    vocab_size: 64
+    model_dim: 32
+    num_transformer_layers: 3
+    head_dim: 8
+    eos_token_id: 0
+    num_query_heads: [2, 4, 4]
+    num_kv_heads: [1, 1, 2]
+    ffn_multipliers: [0.5, 1.0, 2.0]
+    ffn_dim_divisor: 8
+    share_input_output_layers: true
+    initializer_range: 0.5
+""")
+GPT = SETTINGS["GPT"]
 TINY = {"vocab_size": 64, "hidden_size": 32, "initializer_range": 0.5}
 MOE = {"num_local_experts": 4}
 WINDOW = {"sliding_window": 9}
@@ -81,11 +82,11 @@ KINDS = {
     "Gemma3": ("dense", GEMMA | {"layer_types": ["sliding_attention", "full_attention"]}),
     "Qwen2": ("dense", LLAMA | WINDOW | {"use_sliding_window": True, "max_window_layers": 1}),
     "GPT2": ("dense", GPT),
-    "OpenELM": ("dense", OPENELM),
+    "OpenELM": ("dense", SETTINGS["OpenELM"]),
     # It caps its attention's scores, which no fast attention does.
     "Gemma2": ("padded", GEMMA),
     # Its bias follows each token's own position.
-    "Mpt": ("padded", MPT),
+    "Mpt": ("padded", SETTINGS["MPT"]),
     # Their attention layers do not hand on where the tokens of a batch belong.
     "StableLm": ("padded", LLAMA),
     "Nemotron": ("padded", LLAMA),
