@@ -130,13 +130,15 @@ def test_weights_are_asked_in_the_models_prompt(monkeypatch, pool):
 
 
 class Dated(Rule):
-    """Any name is likelier in a later year, whoever is asked about."""
+    """Any name is likelier in a later year, whoever is asked about; with no slope in none."""
+
+    slope = 1
 
     def answer(self, job):
         for i, request in enumerate(job.requests):
             _, _, dated = request["prompt"].rpartition("In ")
             year = int(dated[:4])
-            logprob = (year - 2100) / 100
+            logprob = self.slope * (year - 2100) / 100
             yield [i], [np.array([logprob])]
 
 
@@ -153,3 +155,6 @@ def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_sub
     assert shares["mean"].tolist() == [0.5, 0.5]
     assert shares["size"].tolist() == [12, 12]
     assert lost["relation"].notna().all()
+    model.slope = 0
+    tied = shaken.years(model, statements)
+    assert tied["lost"].eq(1).all()  # ties lose
