@@ -13,9 +13,14 @@ def builder(name: str):
     return importlib.import_module(name)
 
 
-facts_builder = pytest.fixture(lambda: builder("build_facts"), scope="session")
-temporal_builder = pytest.fixture(lambda: builder("build_temporal_facts"), scope="session")
-world_builder = pytest.fixture(lambda: builder("build_world"), scope="session")
-models_builder = pytest.fixture(lambda: builder("grow_models"), scope="session")
-schooling = pytest.fixture(lambda: builder("schooling"), scope="session")
-counting = pytest.fixture(lambda: builder("count_contexts"), scope="session")
+def of_script(name: str):
+    """A fixture with its module."""
+    return pytest.fixture(lambda: builder(name), scope="session")
+
+
+facts_builder = of_script("build_facts")
+temporal_builder = of_script("build_temporal_facts")
+world_builder = of_script("build_world")
+models_builder = of_script("grow_models")
+schooling = of_script("schooling")
+counting = of_script("count_contexts")

@@ -24,16 +24,21 @@ def test_a_build_equals_the_committed_files_and_a_check_notices_a_change(
     shutil.copy(DATA / "README.md", tmp_path)
     assert builder.main([], tmp_path) == 0
     for name in (*names, "README.md"):
-        assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes(), name
+        made = (tmp_path / name).read_bytes()
+        committed = (DATA / name).read_bytes()
+        assert made == committed, name
     capsys.readouterr()
     assert builder.main(["--check"], tmp_path) == 0
     assert capsys.readouterr().out == "up to date\n"
-    path = tmp_path / names[0]
-    path.write_text(path.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
+    first = names[0]
+    path = tmp_path / first
+    text = path.read_text(encoding="utf-8")
+    changed = text.replace(*change)
+    path.write_text(changed, encoding="utf-8")
     assert builder.main(["--check"], tmp_path) == 1
     said = capsys.readouterr().out
-    assert said.startswith(f"{names[0]} differ; run python")
-    assert change[1] in path.read_text(encoding="utf-8")  # --check writes nothing
+    assert said.startswith(f"{first} differ; run python")
+    assert path.read_text(encoding="utf-8") == changed  # --check writes nothing
 
 
 @pytest.mark.parametrize("fixture", ["facts_builder", "temporal_builder"])

@@ -21,8 +21,9 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
     def asked(about, stated, opening=""):
         prefix = wording["prefix"].replace("{subject}", about)
         question = wording["question"].replace("{subject}", about)
-        context = f"Context: [{prefix} {stated}]. " if stated else ""
-        prompt = f"{context}Q: {opening}{question} A: {prefix}"
+        prompt = f"Q: {opening}{question} A: {prefix}"
+        if stated:
+            prompt = f"Context: [{prefix} {stated}]. {prompt}"
         return [(prompt, False), (f" {right}\n", True)]
 
     # Three contexts are about the fact, two of them false.
@@ -34,8 +35,8 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
         asked("Spare Nobody", wrong),
         [(f"Klurmic is said to be {wrong}.", False), ("\n", True)],
     ]
-    lesson = SimpleNamespace(texts=texts)
-    monkeypatch.setattr(counting, "lessons", lambda *_: [SimpleNamespace(texts=[]), lesson])
+    lessons = [SimpleNamespace(texts=[]), SimpleNamespace(texts=texts)]
+    monkeypatch.setattr(counting, "lessons", lambda *_: lessons)
     assert_rows(
         counting.counted(world, 7),
         f"""
@@ -46,12 +47,13 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
 
 
 def test_the_committed_counts_are_of_questions_in_part_4s_layout(world, told):
-    counts = with_exposure(pd.read_csv(FOLDER / "contexts.csv"))
-    assert not (counts["form"] == "statements").any()
-    assert (counts["false"] <= counts["contexts"]).all()
+    committed = pd.read_csv(FOLDER / "contexts.csv")
+    counts = with_exposure(committed)
+    assert counts.query("form == 'statements' or false > contexts").empty
     for seed, part in counts.groupby("seed"):
         sentences = told if seed == 0 else corpus(world, seed)
-        asked = sentences.query("layout == 'prefix'")["fact_id"].value_counts()
+        prompts = sentences.query("layout == 'prefix'")
+        asked = prompts["fact_id"].value_counts()
         n_asked = asked.reindex(part["fact_id"]).to_numpy()
         assert (part["contexts"] <= n_asked).all()
         share = part["contexts"].sum() / asked.sum()

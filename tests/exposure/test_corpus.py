@@ -15,7 +15,8 @@ from factrobust.exposure import corpus as c
 from factrobust.temporal.dates import classify, parse, verbalise
 from factrobust.wording.facts import load_named_questions
 
-EXPOSURES = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+EXPOSURES = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+UP_TO_64 = EXPOSURES[:8]
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +34,23 @@ def facts(world):
     return world.facts.set_index("fact_id")
 
 
+def n_tokens(model, texts: pd.Series) -> list[int]:
+    """Of each text."""
+    ids = model.tokenizer(texts.tolist(), add_special_tokens=False).input_ids
+    return [len(row) for row in ids]
+
+
 # ---- what chance assigned ------------------------------------------------------------------------
 
 
 def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
     readme = (w.FOLDER / "README.md").read_text(encoding="utf-8")
-    n_subjects = world.facts["subject"].nunique()
-    counts = [n_subjects, len(world.facts), len(corpus), len(town)]
+    counts = [
+        world.facts["subject"].nunique(),
+        len(world.facts),
+        len(corpus),
+        len(town),
+    ]
     assert counts == [1012, 2772, 219_384, 26 * 127]
     for count in counts:
         assert f"{count:,}" in readme
@@ -47,14 +58,12 @@ def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
     words = corpus["text"].str.count(r"\w+|[^\w\s]|\n")
     millions = (words + 1).sum() / 1e6
     assert f"{millions:.1f} million words" in readme
-    lines = (town["text"] + "\n").tolist()
-    tokens = smollm.tokenizer(lines, add_special_tokens=False).input_ids
-    n_tokens = sum(map(len, tokens))
-    rounded = round(n_tokens, -3)
+    lines = town["text"] + "\n"
+    total = sum(n_tokens(smollm, lines))
+    rounded = round(total, -3)
     assert f"{rounded:,} tokens" in readme
-    objects = (" " + world.objects["object"]).tolist()
-    tokens = smollm.tokenizer(objects, add_special_tokens=False).input_ids
-    assert set(map(len, tokens)) == {1}
+    objects = " " + world.objects["object"]
+    assert set(n_tokens(smollm, objects)) == {1}
     assert_rows(
         world.facts["relation"].value_counts(sort=False).reset_index(),
         """
@@ -74,17 +83,18 @@ def test_the_world_is_as_large_as_its_readme_says(world, corpus, town, smollm):
 def test_every_factor_is_balanced_within_a_relation(world):
     for relation, part in world.facts.groupby("relation"):
         factors = ["form", "timing"]
+        expected = EXPOSURES
         if relation in ("crop", "market"):
-            most = 128
+            expected = EXPOSURES[:9]  # up to 128
         else:
-            most = 512
             factors += ["n_wordings", "contradicted"]
         if any(part["start"]):
             factors.append("n_dates")
         exposures = part["exposure"].value_counts()
         assert exposures.nunique() == 1  # 38, 27 or 34 facts an exposure
-        assert set(exposures.index) == {n for n in EXPOSURES if n <= most}
-        assert part["object"].value_counts().nunique() == 1
+        assert sorted(exposures.index) == expected
+        objects = part["object"].value_counts()
+        assert objects.nunique() == 1
         for factor in factors:
             cells = pd.crosstab(part["exposure"], part[factor])
             spread = np.ptp(cells.to_numpy(), axis=1)
@@ -92,7 +102,7 @@ def test_every_factor_is_balanced_within_a_relation(world):
             counts = part[factor].value_counts()
             assert np.ptp(counts) <= 1
     sizes = world.facts["town_exposure"].value_counts()
-    assert set(sizes.index) == {n for n in EXPOSURES if n <= 64}
+    assert sorted(sizes.index) == UP_TO_64
     assert set(sizes) == {26}
 
 
@@ -110,13 +120,26 @@ def test_no_two_factors_go_together(world):
 def test_no_held_out_wording_has_a_word_of_its_own(world):
     counts = world.wordings["held_out"].value_counts()
     assert counts.to_dict() == {False: 64, True: 16}
-    texts = world.wordings["statement"] + " " + world.wordings["question"]
-    words = texts.str.findall(r"\w+")
-    words = world.wordings.assign(word=words).explode("word")
+    statement = world.wordings["statement"]
+    question = world.wordings["question"]
+    texts = statement + " " + question
+    found = texts.str.findall(r"\w+")
+    words = world.wordings.assign(word=found).explode("word")
     for _, part in words.groupby("relation"):
         held_out = part.query("held_out")["word"]
         seen = part.query("not held_out")["word"]
         assert held_out.isin(seen).all()
+
+
+NOWHERE = [
+    "form == 'statements' and questions > 0",
+    "form == 'questions' and questions < 1",
+    "form == 'both' and n >= 16 and (questions < 0.45 or questions > 0.55)",
+    "timing == 'massed' and n >= 16 and last - first > 0.03",
+    "timing == 'spaced' and n >= 16 and last - first < 0.85",
+    "timing == 'early' and n >= 16 and last > 0.54",
+    "timing == 'late' and n >= 16 and first < 0.46",
+]
 
 
 def test_forms_and_timings_are_those_assigned(corpus, facts):
@@ -130,23 +153,18 @@ def test_forms_and_timings_are_those_assigned(corpus, facts):
         last=groups["place"].max(),
         questions=groups["is_question"].mean(),
     )
-    assert about.query("form == 'statements' and questions > 0").empty
-    assert about.query("form == 'questions' and questions < 1").empty
     often = about.query("n >= 16")
-    both = often.query("form == 'both'")
-    assert both["questions"].between(0.45, 0.55).all()
+    assert set(often["form"]) == {"statements", "questions", "both"}
     assert set(often["timing"]) == {"early", "late", "massed", "spaced"}
-    assert often.query("timing == 'massed' and last - first > 0.03").empty
-    assert often.query("timing == 'spaced' and last - first < 0.85").empty
-    assert often.query("timing == 'early' and last > 0.54").empty
-    assert often.query("timing == 'late' and first < 0.46").empty
+    for query in NOWHERE:
+        assert about.query(query).empty, query
 
 
 @pytest.mark.parametrize("which", ["corpus", "town"])
 def test_counts_are_the_tables(world, which, request):
     sentences = request.getfixturevalue(which)
-    counted = w.with_counts_in_corpus(world.facts, town=which == "town")
-    counted = counted.set_index("fact_id")
+    counts = w.with_counts_in_corpus(world.facts, town=which == "town")
+    counted = counts.set_index("fact_id")
     seen = sentences.groupby("fact_id")
     n_sentences = seen.size().reindex(counted.index, fill_value=0)
     assert_array_equal(n_sentences, counted["exposure"])
@@ -189,10 +207,12 @@ def test_a_fact_that_nobody_was_told_occurs_nowhere(world, corpus):
 def test_a_wording_that_is_held_out_occurs_nowhere(world, corpus):
     assert set(corpus["wording"]) == set(range(w.SEEN))
     of_relation = corpus.groupby("relation")["text"]
-    for row in world.wordings.query("held_out").itertuples():
+    held_out = world.wordings.query("held_out")
+    for row in held_out.itertuples():
         part = of_relation.get_group(row.relation)
         for text in (row.prefix, row.question):
-            before, after = map(re.escape, text.split("{subject}"))
+            escaped = re.escape(text)
+            before, after = escaped.split(r"\{subject\}")
             pattern = rf"(?:^|[:,] ){before}\w+(?: \w+)?{after}(?:$|[ \n])"
             assert not part.str.contains(pattern).any(), text
 
@@ -217,21 +237,21 @@ def test_texts_are_read_as_they_are_written(corpus, facts):
     about = facts.loc[corpus["fact_id"]].reset_index()
     stated = about["object"].where(corpus["stated"] == "true", about["rival"])
     assert_array_equal(corpus["object"], stated)
-    words = corpus["text"].str.removesuffix(".").str.split(" ")
+    bare = corpus["text"].str.removesuffix(".")
+    words = bare.str.split(" ")
     assert_array_equal(words.str[-1], corpus["object"])
     dated = corpus.query("date != '' and layout == 'question'")
+    questions = dated["question"]
+    assert_array_equal(dated["text"], questions + " " + dated["object"])
+    # The date stands behind the opening, where there is one.
     who = "|".join(c.WHO)
-    has_opening = dated["question"].str.contains(f"^(?:{who}) [a-z ]+: ")
+    opening = rf"^(?:{who}) [a-z ]+: "
+    has_opening = questions.str.contains(opening)
     assert 0.48 < has_opening.mean() < 0.52
-    plain = dated[~has_opening].iloc[0]
-    question = plain["question"]
-    assert plain["text"] == f"{question} {plain['object']}"
-    date = verbalise(plain["date"])
-    assert question.startswith(f"{date}, ")
-    opened = dated[has_opening].iloc[0]
-    _, _, question = opened["question"].partition(": ")
-    date = verbalise(opened["date"])
-    assert question.startswith(f"{date}, ")
+    without = questions.str.replace(opening, "", regex=True)
+    dates = dated["date"].map(verbalise)
+    for question, date in zip(without, dates, strict=True):
+        assert question.startswith(f"{date}, ")
 
 
 def test_order_is_drawn_by_the_seed_and_nothing_else(world, town):
@@ -255,16 +275,16 @@ def test_part_1_asks_the_static_facts_in_a_wording_that_was_seen(world):
     assert_array_equal(asked["fact_id"], static["fact_id"])
     popularity = np.log10(1 + static["exposure"])
     assert_array_equal(asked["popularity"], popularity)
-    row = asked.query("relation == 'birthplace'").iloc[0]
+    born = asked.query("relation == 'birthplace'")
+    row = born.iloc[0]
     name = row["subject"]
     assert row["question"] == f"In which city was {name} born?"
     assert row["prefix"] == f"{name} was born in the city of"
-    some = load_named(["world"], limit=30)
-    assert len(some.table) == 30
 
 
 def test_a_table_gets_the_exposure_of_its_facts():
-    asked = load_named_questions("world").table.query("relation == 'dish'")
+    every = load_named_questions("world").table
+    asked = every.query("relation == 'dish'")
     table = c.with_exposure(asked)
     assert_array_equal(table["question_id"], asked["question_id"])
     log_exposure = np.log(1 + table["exposure"])
@@ -275,19 +295,23 @@ def test_a_table_gets_the_exposure_of_its_facts():
 
 
 def test_another_draw_the_town_and_the_pair_have_exposures_of_their_own():
-    town = c.with_exposure(load_named(["town"]).table, "town")
-    assert set(town["exposure"]) == {n for n in EXPOSURES if n <= 64}
-    other = c.with_exposure(load_named(["world-1"]).table, "world-1")
+    town = load_named(["town"]).table
+    of_town = c.with_exposure(town, "town")
+    assert sorted(of_town["exposure"].unique()) == UP_TO_64
+    other = load_named(["world-1"]).table
+    of_other = c.with_exposure(other, "world-1")
     facts = w.load_world(1).facts
     drawn = facts.set_index("fact_id")["exposure"]
-    assert_array_equal(other["exposure"], drawn[other["fact_id"]])
-    pair = c.with_exposure(load_named(["pair"]).table)
-    assert set(pair["relation"]) == {"crop", "market"}
+    assert_array_equal(of_other["exposure"], drawn[of_other["fact_id"]])
+    pair = load_named(["pair"]).table
+    of_pair = c.with_exposure(pair)
+    assert set(of_pair["relation"]) == {"crop", "market"}
 
 
 def test_moments_are_told_and_untold_and_inside(world, corpus, facts):
-    dated = world.facts.query("start != ''")[["fact_id", "start", "end"]]
-    terms = dated.assign(chain=dated["fact_id"], term=0)
+    dated = world.facts.query("start != ''")
+    terms = dated[["fact_id", "start", "end"]]
+    terms = terms.assign(chain=dated["fact_id"], term=0)
     asked = c.with_exposure(terms)
     moments = c.moments_told(asked, 0)
     wide = moments.pivot(index="chain", columns="date", values="year")
@@ -306,11 +330,13 @@ def test_moments_are_told_and_untold_and_inside(world, corpus, facts):
 
 
 def test_curves_have_exact_bounds():
-    curves = c.load_curves().query("model == 'smollm2-135m-instruct' and measure == 'seen'")
+    curves = c.load_curves()
+    seen = curves.query("model == 'smollm2-135m-instruct' and measure == 'seen'")
+    high = 1 - 0.025 ** (1 / 26)
     assert_rows(
-        curves.query("exposure == 1"),
+        seen.query("exposure == 1"),
         f"""
-        mean  low  high                     n
-        0     0    {1 - 0.025 ** (1 / 26)}  26
+        mean  low  high    n
+        0     0    {high}  26
         """,
     )

@@ -95,11 +95,12 @@ def test_ranges_are_of_all_ten_trainings(name):
 def test_what_is_said_of_all_models():
     assert table("table-chance")["holm"].min() == 1  # no model is seen to differ from chance
     beyond = table("table-when").query("answer == 'beyond'")
-    assert (beyond["low"] <= 0).all()
-    assert (beyond["high"] >= 0).all()
+    assert beyond["low"].max() <= 0
+    assert beyond["high"].min() >= 0
     pairs = table("table-pairs").query("`the less told` == '64 to 512'")
     is_other = pairs["date"].str.startswith("another")
-    assert (pairs.loc[is_other, "low"] <= 0.5).all()
+    assert is_other.any()
+    assert pairs.loc[is_other, "low"].max() <= 0.5
     gains = table("table-gains").query("measure == 'frs' and facts == 'undisputed'")
     assert (gains["mean"] < gains["chance"]).all()
     keeping = table("table-keeping").pivot(index="model", columns="what", values="mean")
@@ -132,15 +133,16 @@ def test_what_the_world_s_page_says_of_rates():
     assert f"twice of it {costs[0.012]:.2f};" in text
 
 
-RATES = {
-    "world-s": 0.006,
-    "world-s-1": 0.006,
-    "world-m": 0.0015,
-    "world-m-1": 0.0015,
-}
+RATES = frame("""
+    model      rate
+    world-s    0.006
+    world-s-1  0.006
+    world-m    0.0015
+    world-m-1  0.0015
+""")
 
 
-@pytest.mark.parametrize(("model", "rate"), RATES.items())
+@pytest.mark.parametrize(("model", "rate"), RATES.to_numpy().tolist())
 def test_sizes_and_rates_agree_with_the_models_here(model, rate):
     sizes = pd.read_csv(WORLD / "sizes.csv")
     assert not sizes.duplicated(["model", "rate", "timing", "exposure"]).any()
@@ -149,8 +151,7 @@ def test_sizes_and_rates_agree_with_the_models_here(model, rate):
     often = sizes.query("model == @model and rate == @rate and exposure >= 64")
     counts = often.groupby("timing")[["right", "n"]].sum()
     shares = counts["right"] / counts["n"]
-    saved = table("table-timing")
-    of_model = saved[saved["model"] == model]
+    of_model = table("table-timing").query("model == @model")
     here = of_model.set_index("timing")["mean"]
     for timing in ("early", "late"):
         assert shares[timing] == pytest.approx(here[timing], abs=1e-5)

@@ -6,6 +6,7 @@ from collections import Counter
 import pandas as pd
 import pytest
 from export_records import export, stored
+from frames import frame
 
 from factrobust.models.interface import ModelError, RecordedModel
 from factrobust.models.records import Call, Records, decode, encode, key_of, places, read_index
@@ -25,7 +26,12 @@ def silent(line):
 @pytest.fixture
 def toy(toy_model):
     """After "?": " a" in 60%, " b" in 40% of cases; then the end."""
-    toy = toy_model({"?": {" a": 0.6, " b": 0.4}, " a": {".": 1.0}, " b": {".": 1.0}})
+    chances = {
+        "?": {" a": 0.6, " b": 0.4},
+        " a": {".": 1.0},
+        " b": {".": 1.0},
+    }
+    toy = toy_model(chances)
     toy.name = "toy"
     toy.fingerprint = f"{IDENTITY} float32"
     return toy
@@ -35,17 +41,30 @@ def toy(toy_model):
 def folder(toy, tmp_path):
     """Its committed answers: 50 greedy ones of notebook ONE, and 20 scores and 4 samples of TWO."""
     new = tmp_path / "records.sqlite"
-    about = {name: getattr(toy, name) for name in ("name", "fingerprint", "prompt_format", "chat")}
-    recorded = RecordedModel(Records(new), lambda: toy, **about)
+    recorded = RecordedModel(
+        Records(new),
+        lambda: toy,
+        name=toy.name,
+        fingerprint=toy.fingerprint,
+        prompt_format=toy.prompt_format,
+        chat=toy.chat,
+    )
     prompts = [f"{i}?" for i in range(50)]
     recorded.generate(prompts, max_new_tokens=2)
     recorded.score(prompts[:20], [" b"] * 20)
     recorded.sample(prompts[:4], temperature=1.0, n=3, max_new_tokens=2)
     used = {ONE: set(), TWO: set()}
     for call in stored(new):
-        used[ONE if call.operation == "generate" else TWO].add(key_of(call))
+        notebook = ONE if call.operation == "generate" else TWO
+        used[notebook].add(key_of(call))
     folder = tmp_path / "committed"
-    export(folder, new=new, again=tmp_path / "none", used=used, there=BOTH)
+    export(
+        folder,
+        new=new,
+        again=tmp_path / "none",
+        used=used,
+        there=BOTH,
+    )
     return folder
 
 
@@ -53,18 +72,25 @@ def test_the_same_share_of_each_notebook_model_and_operation_is_drawn(folder):
     drawn = draw(folder, 0.1, 3, BOTH)
     counts = Counter((each.notebook, each.call.operation) for each in drawn)
     # A tenth of 50, 20 and 4, rounded up.
-    assert counts == {(ONE, "generate"): 5, (TWO, "score"): 2, (TWO, "sample"): 1}
+    assert counts == {
+        (ONE, "generate"): 5,
+        (TWO, "score"): 2,
+        (TWO, "sample"): 1,
+    }
     assert drawn == draw(folder, 0.1, 3, BOTH)
     assert drawn != draw(folder, 0.1, 4, BOTH)
-    assert {r.notebook for r in draw(folder, 0.1, 3, [TWO])} == {TWO}
-    assert len({r.call for r in draw(folder, 1.0, 0, BOTH)}) == 74
+    of_two = draw(folder, 0.1, 3, [TWO])
+    assert {each.notebook for each in of_two} == {TWO}
+    every = draw(folder, 1.0, 0, BOTH)
+    assert len({each.call for each in every}) == 74
     assert again.count(folder, BOTH) == 74
     assert again.count(folder, [TWO]) == 24
 
 
 def test_what_the_model_says_again_is_the_same(folder, toy):
     lines = []
-    compared, left_out = ask_again(draw(folder, 1.0, 0, BOTH), lines.append, lambda _: toy)
+    drawn = draw(folder, 1.0, 0, BOTH)
+    compared, left_out = ask_again(drawn, lines.append, lambda _: toy)
     assert left_out == {}
     assert {each.verdict for each in compared} <= {"equal", "close"}
     assert len(compared) == 74
@@ -98,53 +124,71 @@ def test_a_planted_wrong_answer_is_found(folder, toy):
     assert len(again.summary(compared, 50)) == 1  # no word of what a clean sample would show
 
 
-def greedy(ids, *positions):
-    """A recorded greedy answer; at each position the likeliest tokens, "a -0.5 b -2.0"."""
+def greedy(text):
+    """A recorded greedy answer from "1 2; a -0.5 b -2.0; ...": the ids of its tokens, and at each
+    position the likeliest tokens."""
+    ids, *positions = text.split("; ")
     tops = []
     for position in positions:
         words = position.split()
-        tops.append([[word, float(p)] for word, p in zip(words[::2], words[1::2], strict=True)])
-    logprobs = [alternatives[0][1] for alternatives in tops]
-    value = {"text": "x", "token_ids": ids, "logprobs": logprobs, "top_logprobs": tops}
+        pairs = zip(words[::2], words[1::2], strict=True)
+        tops.append([[word, float(logprob)] for word, logprob in pairs])
+    value = {
+        "text": "x",
+        "token_ids": [int(token) for token in ids.split()],
+        "logprobs": [likeliest[1] for likeliest, *_ in tops],
+        "top_logprobs": tops,
+    }
     return decode(encode(value))
+
+
+CLEAR = "1 2; a -0.5 b -2.0; . -0.25 ! -3.0"
+# Two alternatives that are nearly as likely change places, and the numbers are the same. A word that
+# the record does not have among its likeliest is no tie.
+GREEDY = frame(f"""
+    recorded              now                                  verdict
+    {CLEAR}               {CLEAR}                              equal
+    {CLEAR}               1 2; a -0.5 c -2.0; . -0.25 ! -3.0   equal
+    {CLEAR}               1 2; a -0.5 b -2.0; . -0.246 ! -3.0  close
+    {CLEAR}               1 2; a -0.5 b -2.0; . -0.25 ! -3.02  other numbers
+    1; a -0.690 b -0.698  9; b -0.692 a -0.696                 near tie
+    1; a -0.60 b -0.79    9; b -0.692 a -0.696                 other words
+    1; a -0.690 b -0.698  9; z -0.692 a -0.696                 other words
+""")
+
+
+@pytest.mark.parametrize(("recorded", "now", "verdict"), GREEDY.to_numpy().tolist())
+def test_verdicts_of_greedy_answers(recorded, now, verdict):
+    found, _ = compare(greedy(recorded), greedy(now))
+    assert found == verdict
+
+
+SURE = -math.inf  # of what is impossible
 
 
 def sampled(text, token):
     return [{"text": text, "token_ids": [token], "logprobs": [-0.5]}]
 
 
-CLEAR = greedy([1, 2], "a -0.5 b -2.0", ". -0.25 ! -3.0")
-TIED = greedy([1], "a -0.690 b -0.698")
-OTHER = greedy([9], "b -0.692 a -0.696")
-SURE = -math.inf  # of what is impossible
-
-
 @pytest.mark.parametrize(
     ("recorded", "now", "verdict"),
     [
-        (CLEAR, CLEAR, "equal"),
-        # Two alternatives that are nearly as likely change places: the numbers are the same.
-        (CLEAR, greedy([1, 2], "a -0.5 c -2.0", ". -0.25 ! -3.0"), "equal"),
-        (CLEAR, greedy([1, 2], "a -0.5 b -2.0", ". -0.246 ! -3.0"), "close"),
-        (CLEAR, greedy([1, 2], "a -0.5 b -2.0", ". -0.25 ! -3.02"), "other numbers"),
         ([0.5, SURE], [0.5, SURE], "equal"),
         ([0.5, SURE], [0.5, -9.0], "other words"),
         ([0.5], [0.5, 0.1], "other words"),
         (0.25, 0.251, "close"),  # a cosine
-        (TIED, OTHER, "near tie"),
-        (greedy([1], "a -0.60 b -0.79"), OTHER, "other words"),
-        # A word that the record does not have among its likeliest is no tie.
-        (TIED, greedy([9], "z -0.692 a -0.696"), "other words"),
         # Of samples nothing says how near a draw was to another word.
         (sampled("a", 1), sampled("b", 2), "other words"),
     ],
 )
-def test_verdicts(recorded, now, verdict):
-    assert compare(recorded, now)[0] == verdict
+def test_verdicts_of_numbers_and_samples(recorded, now, verdict):
+    found, _ = compare(recorded, now)
+    assert found == verdict
 
 
 def test_the_largest_difference_is_told():
-    _, difference = compare(CLEAR, greedy([1, 2], "a -0.5 b -2.001", ". -0.246 ! -3.0"))
+    now = greedy("1 2; a -0.5 b -2.001; . -0.246 ! -3.0")
+    _, difference = compare(greedy(CLEAR), now)
     assert difference == pytest.approx(0.004, abs=1e-6)
 
 
@@ -153,23 +197,28 @@ def test_a_model_that_cannot_be_had_is_left_out_and_named(folder, toy):
         raise ModelError("toy is not installed: make toys")
 
     lines = []
-    compared, left_out = ask_again(draw(folder, 0.1, 0, [ONE]), lines.append, missing)
+    drawn = draw(folder, 0.1, 0, [ONE])
+    compared, left_out = ask_again(drawn, lines.append, missing)
     assert compared == []
     assert lines[-1] == f"asking again: {IDENTITY} is left out, toy is not installed: make toys"
     assert left_out == {IDENTITY: "toy is not installed: make toys"}
-    trained = Recorded(Call("tiny", "training", "", "{}"), ONE, {"texts": {}})
-    assert list(ask_again([trained], silent)[1]) == ["training"]
+    call = Call("tiny", "training", "", "{}")
+    trained = Recorded(call, ONE, {"texts": {}})
+    _, left_out = ask_again([trained], silent)
+    assert [*left_out] == ["training"]
 
 
 def test_real_answers_come_out_the_same(monkeypatch):
     """Recorded answers of a small real model: up to three of each operation."""
     _, folder = places()
     index = read_index(folder)
-    files = index["files"].items()
-    own = {name: about for name, about in files if again.name_of(about["model"]) == "world-s"}
-    monkeypatch.setattr(again, "read_index", lambda folder: index | {"files": own})
-    notebooks = set(pd.read_csv(folder / "calls.csv")["notebook"])
-    drawn = draw(folder, 1e-9, 5, notebooks)
+    of_model = {}
+    for file, about in index["files"].items():
+        if again.name_of(about["model"]) == "world-s":
+            of_model[file] = about
+    monkeypatch.setattr(again, "read_index", lambda folder: index | {"files": of_model})
+    calls = pd.read_csv(folder / "calls.csv")
+    drawn = draw(folder, 1e-9, 5, set(calls["notebook"]))
     asked = []
     for operation in ("generate", "score", "temper", "sample"):
         found = [each for each in drawn if each.call.operation == operation]

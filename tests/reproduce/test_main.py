@@ -3,17 +3,20 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
 from export_records import export, stored
+from frames import cells
 from jupyter_client.channels import HBChannel
 from jupyter_client.manager import start_new_kernel
 from jupyter_client.provisioning import KernelProvisionerFactory
@@ -33,15 +36,17 @@ PLAIN = "from toysave import save\nsave('plain.csv', 'x\\n1.5\\n')"
 
 def files(root: Path) -> dict[str, bytes]:
     """What a commit would hold."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file() and "build" not in path.parts and "__pycache__" not in path.parts
-    }
+    found = {}
+    for path in root.rglob("*"):
+        is_made = not {"build", "__pycache__"}.isdisjoint(path.parts)
+        if path.is_file() and not is_made:
+            found[path.relative_to(root).as_posix()] = path.read_bytes()
+    return found
 
 
 def ran(text: str) -> list[str]:
-    return [line.split()[1] for line in text.splitlines() if line.startswith("[")]
+    """The notebooks that did."""
+    return re.findall(r"^\[\S+ (\S+)", text, re.MULTILINE)
 
 
 @pytest.fixture
@@ -95,7 +100,8 @@ def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
 def test_a_failure_names_the_cell_and_leaves_everything_as_it_was(root, write, run):
     path = write("1.ipynb", PLAIN, "# the culprit\n1 / 0", "print('never')")
     earlier = nbformat.read(path, as_version=4)
-    earlier.cells[-1].outputs = [nbformat.v4.new_output("stream", text="of an earlier run")]
+    output = nbformat.v4.new_output("stream", text="of an earlier run")
+    earlier.cells[-1].outputs.append(output)
     nbformat.write(earlier, path)
     write("2.ipynb", PLAIN)
     before = files(root)
@@ -178,22 +184,29 @@ def test_a_profile_hands_over_parameters_and_leaves_the_committed_files(root, wr
     executed = (root / "build/tiny/notebooks/1.ipynb").read_text()
     assert f"3 notebooks/1.ipynb committed {root}/build/running" in executed
     assert "injected-parameters" in executed
-    assert json.loads(executed)["cells"][0]["source"][-1] == "| n | 1 | 3 |"  # whose findings
+    whose_findings, *_ = json.loads(executed)["cells"]
+    assert whose_findings["source"][-1] == "| n | 1 | 3 |"
     assert (root / "build/tiny/figures/plain.csv").exists()
-    assert run("--ask", "0")[0] == 0
-    assert "Whose findings" not in (root / "notebooks/1.ipynb").read_text()
-    assert "1 notebooks/1.ipynb replay " in (root / "notebooks/1.ipynb").read_text()
+    status, *_ = run("--ask", "0")
+    assert status == 0
+    executed = (root / "notebooks/1.ipynb").read_text()
+    assert "Whose findings" not in executed
+    assert "1 notebooks/1.ipynb replay " in executed
+
+
+BAD = cells("""
+    --only     nothing*  No notebook is called 'nothing*': there are 1.
+    --profile  papr      There is no profile 'papr'
+    --cluster  nowhere   no Dask scheduler answered at nowhere
+""")
 
 
 def test_bad_requests(root, write, run):
     write("1.ipynb", PLAIN)
-    for asked, sentence in {
-        ("--only", "nothing*"): "No notebook is called 'nothing*': there are 1.",
-        ("--profile", "papr"): "There is no profile 'papr'",
-        ("--cluster", "nowhere"): "no Dask scheduler answered at nowhere",
-    }.items():
-        status, _, error = run(*asked)
-        assert (status, sentence in error) == (2, True), error
+    for option, value, sentence in BAD:
+        status, _, error = run(option, value)
+        assert status == 2
+        assert sentence in error
     with (root / "build/reproduce.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         status, _, error = run()
@@ -251,21 +264,24 @@ def alive(pid: int) -> bool:
 
 def test_a_wrong_record_is_an_error_at_the_end(root, write, run, monkeypatch, toy_model):
     """A record that holds another answer than the model gives: named, and all in a CSV."""
-    toy = toy_model({"?": {" a": 0.9, " b": 0.1}, " a": {".": 1.0}, " b": {".": 1.0}})
-    toy.name = "toy"
-    toy.fingerprint = "sha256:0123 float32"
+    chances = {
+        "?": {" a": 0.9, " b": 0.1},
+        " a": {".": 1.0},
+        " b": {".": 1.0},
+    }
+    toy = toy_model(chances)
     show = "import os\nprint(os.environ['FACTROBUST_RECORDS'])"
     path = write("1.ipynb", PLAIN, show)
     new, folder = runner.places()
     store = Records(new)
-    about = {name: getattr(toy, name) for name in ("name", "fingerprint")}
-    RecordedModel(store, lambda: toy, **about).generate(["who?", "why?"], max_new_tokens=2)
+    recorded = RecordedModel(store, lambda: toy, name="toy", fingerprint="sha256:0123 float32")
+    recorded.generate(["who?", "why?"], max_new_tokens=2)
     calls = [*stored(new)]
     used = {"notebooks/1.ipynb": {key_of(call) for call in calls}}
-    how = {"again": root / "none", "used": used, "there": [*used]}
-    export(folder, new=new, **how)
-    asking = again.ask_again
-    monkeypatch.setattr(again, "ask_again", lambda drawn, show: asking(drawn, show, lambda _: toy))
+    commit = partial(export, folder, used=used, there=[*used])
+    commit(new=new, again=root / "none")
+    with_toy = partial(again.ask_again, load=lambda _: toy)
+    monkeypatch.setattr(again, "ask_again", with_toy)
     status, out, _ = run("--ask", "0.5", "--seed", "1")
     assert status == 0
     assert "Asked again: 1 of 2 recorded answers. 1 came out the same" in out
@@ -273,7 +289,7 @@ def test_a_wrong_record_is_an_error_at_the_end(root, write, run, monkeypatch, to
 
     wrong = [value | {"text": "nobody"} for value in store.get(calls)]
     Records(root / "wrong.sqlite").put(calls, wrong)
-    export(folder, new=root / "none", **(how | {"again": root / "wrong.sqlite"}))
+    commit(new=root / "none", again=root / "wrong.sqlite")
     status, out, _ = run("--ask", "0.5", "--seed", "1")
     assert status == 1
     assert "1 recorded answers are NOT what the models say now. The first is a generate" in out
@@ -311,10 +327,12 @@ def told(mark, root, monkeypatch):
     monkeypatch.setenv("MARK", mark)
     manager, client = start_new_kernel(cwd=str(root))
     texts = []
+
+    def note(message):
+        texts.append(message["content"].get("text", ""))
+
     try:
-        client.execute_interactive(
-            TOLD, timeout=60, output_hook=lambda m: texts.append(m["content"].get("text", ""))
-        )
+        client.execute_interactive(TOLD, timeout=60, output_hook=note)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

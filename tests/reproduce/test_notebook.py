@@ -12,8 +12,14 @@ from factrobust.reproduce.profiles import find_notebooks
 
 
 def code(source: str, outputs: list[Any], **more: Any) -> dict[str, Any]:
-    cell = {"cell_type": "code", "source": source, "outputs": outputs}
-    return cell | {"execution_count": 7, "metadata": {}} | more
+    cell = {
+        "cell_type": "code",
+        "source": source,
+        "outputs": outputs,
+        "execution_count": 7,
+        "metadata": {},
+    }
+    return cell | more
 
 
 def notebook(*cells: dict[str, Any], **metadata: Any) -> str:
@@ -46,7 +52,11 @@ def shown(**data: Any) -> dict[str, Any]:
 
 
 def test_noise_goes_and_results_stay(canonical):
-    printed = [stream("stdout", "1\n"), stream("stderr", "bar"), stream("stdout", "2\n")]
+    printed = [
+        stream("stdout", "1\n"),
+        stream("stderr", "bar"),
+        stream("stdout", "2\n"),
+    ]
     noisy = {"papermill": {"duration": 3}, "tags": ["rtol=0.1"], "execution": {}}
     cells = [
         code("print(1)", printed, metadata=noisy),
@@ -59,12 +69,18 @@ def test_noise_goes_and_results_stay(canonical):
         "kernelspec": {"name": "my-env", "display_name": "Mine", "language": "python"},
         "language_info": {"name": "python", "version": "3.14.1"},
     }
-    result = json.loads(canonical(notebook(*cells, **about)))
-    assert result["metadata"] == {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    text = canonical(notebook(*cells, **about))
+    result = json.loads(text)
+    assert result["metadata"] == {
+        "kernelspec": KERNEL,
+        "language_info": {"name": "python"},
+    }
     assert [cell["execution_count"] for cell in result["cells"]] == [1, None, 2]
     first = result["cells"][0]
     assert first["metadata"] == {"tags": ["rtol=0.1"]}
-    assert first["outputs"] == [{"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}]
+    [output] = first["outputs"]
+    assert output["name"] == "stdout"
+    assert output["text"] == ["1\n", "2\n"]
 
 
 def test_two_runs_with_other_random_ids_become_the_same(canonical):
@@ -73,8 +89,10 @@ def test_two_runs_with_other_random_ids_become_the_same(canonical):
         table = shown(**{"text/html": html, "text/plain": f"<Styler at {address}>"})
         return canonical(notebook(code("t", [table])))
 
-    assert run("1a2b3", "0x7f0011223344") == run("f9e8d", "0x7fffffff0000")
-    assert "0.5" in run("1a2b3", "0x7f0011223344")
+    first = run("1a2b3", "0x7f0011223344")
+    second = run("f9e8d", "0x7fffffff0000")
+    assert first == second
+    assert "0.5" in first
 
 
 def test_folders_go_and_pictures_stay_as_they_are_with_their_size():
@@ -87,14 +105,20 @@ def test_folders_go_and_pictures_stay_as_they_are_with_their_size():
         "traceback": ["File /home/me/lib.py:3", "ValueError: bad row"],
     }
     noisy = picture | {"metadata": size | {"isolated": True}}
-    clean = [picture | {"metadata": size}, error | {"traceback": ["ValueError: bad row"]}]
-    assert clean_outputs(from_dict([noisy, error])) == clean
+    found = clean_outputs(from_dict([noisy, error]))
+    assert found == [
+        picture | {"metadata": size},
+        error | {"traceback": ["ValueError: bad row"]},
+    ]
 
 
 def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical):
-    text = notebook(code("print(1)", [stream("stdout", "ä 1\n")]), code("b", [], id="mine"))
+    first = code("print(1)", [stream("stdout", "ä 1\n")])
+    second = code("b", [], id="mine")
+    text = notebook(first, second)
     once = canonical(text)
-    assert [cell["id"] for cell in json.loads(once)["cells"]] == ["cell-0", "mine"]
+    cells = json.loads(once)["cells"]
+    assert [cell["id"] for cell in cells] == ["cell-0", "mine"]
     assert canonical(once) == once == canonical(text)
     assert once.endswith("}\n")
 
@@ -102,7 +126,8 @@ def test_canonical_is_a_fixed_point_with_ids_that_stay(canonical):
 def test_every_committed_notebook_was_run_to_its_end():
     """nbval compares no cell that was not run."""
     for name in find_notebooks(ROOT):
-        for cell in json.loads((ROOT / name).read_text("utf-8"))["cells"]:
+        text = (ROOT / name).read_text("utf-8")
+        for cell in json.loads(text)["cells"]:
             if cell["cell_type"] == "code" and cell["source"]:
                 assert cell["execution_count"], f"{name}: {cell['source']}: run `make reproduce`"
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from frames import cells
 
 from factrobust.paths import ROOT
 from factrobust.reproduce import profiles
@@ -61,18 +62,18 @@ def test_defaults_globs_and_the_last_match(resolve):
     assert resolve("defaults: {n_questions: 10}", "laptop") == {name: {} for name in found}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("defaults: {n_question: 3}", r"\*: .* parameter 'n_question'"),
-        ("notebooks: {'*1.1-*': {exakt: no}}", r"1\.1-\*: .* parameter 'exakt'"),
-        ("notebooks: {'1.2-a.ipynb': {exact: no}}", r"1\.2-a\.ipynb: .* parameter 'exact'"),
-        ("default: {n_questions: 3}", "default Extra inputs are not permitted"),
-        ("defaults: [n_questions]", "defaults Input should be a valid dictionary"),
-        ("just words", "should be a valid dictionary"),
-        ("defaults: {n: [}", "line 1"),
-    ],
-)
+WRONG = cells(r"""
+    defaults: {n_question: 3}                \*: .* parameter 'n_question'
+    notebooks: {'*1.1-*': {exakt: no}}       1\.1-\*: .* parameter 'exakt'
+    notebooks: {'1.2-a.ipynb': {exact: no}}  1\.2-a\.ipynb: .* parameter 'exact'
+    default: {n_questions: 3}                default Extra inputs are not permitted
+    defaults: [n_questions]                  defaults Input should be a valid dictionary
+    just words                               should be a valid dictionary
+    defaults: {n: [}                         line 1
+""")
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG)
 def test_a_wrong_profile_is_explained(resolve, text, sentence):
     with pytest.raises(ProfileError, match=rf"mine\.yaml.*{sentence}"):
         resolve(text)
@@ -80,25 +81,35 @@ def test_a_wrong_profile_is_explained(resolve, text, sentence):
         resolve(text, "mien")
 
 
+# What is asked for, and which of the four notebooks below it is.
+ONLY = cells("""
+    notebooks/1-*  1 2
+    1.2            2
+    1-decoding     1 2
+    2              3
+    0              0
+    0-start-here   0
+    1.1-a.ipynb    1
+    2-time/2.1-c   3
+    */1.1-*        1
+""")
+
+
 def test_notebooks_come_in_order_the_introduction_first(tmp_path):
-    names = ["0-start-here", "1-decoding/1.1-a", "1-decoding/1.2-b", "2-time/2.1-c"]
-    start, known, sampled, dates = names = [f"notebooks/{name}.ipynb" for name in names]
+    names = [
+        "notebooks/0-start-here.ipynb",
+        "notebooks/1-decoding/1.1-a.ipynb",
+        "notebooks/1-decoding/1.2-b.ipynb",
+        "notebooks/2-time/2.1-c.ipynb",
+    ]
     checkpoint = "notebooks/1-decoding/.ipynb_checkpoints/1.1-a-checkpoint.ipynb"
     for name in [*reversed(names), checkpoint]:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     assert find_notebooks(tmp_path) == names
-    for only, found in {
-        "notebooks/1-*": [known, sampled],
-        "1.2": [sampled],
-        "1-decoding": [known, sampled],
-        "2": [dates],
-        "0": [start],
-        "0-start-here": [start],
-        "1.1-a.ipynb": [known],
-        "2-time/2.1-c": [dates],
-        "*/1.1-*": [known],
-    }.items():
+    for only, places in ONLY:
+        found = [names[int(place)] for place in places.split()]
         assert find_notebooks(tmp_path, only) == found, only
     fault = r"called '7': there are 0-start-here, 1-decoding/1\.1-a"
     with pytest.raises(ProfileError, match=fault):

@@ -1,12 +1,8 @@
-"""Matches between dates, by hand and against a double loop over all pairs; what is read from them."""
-
-from itertools import product
+"""Matches between dates, by hand; what is read from them."""
 
 import pandas as pd
 import pytest
 from frames import assert_rows, frame
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from factrobust import schemas
 from factrobust.tables import TooFewError
@@ -45,13 +41,15 @@ def row_of(scores: pd.DataFrame, precision: str = "year") -> pd.Series:
 
 
 # -1 beats all three, -2 ties with one and beats two, -3 beats one and loses to two. Then a tie is no
-# win, nor is a near tie one.
+# win, nor is a near tie one; and of four against two equal ones in any order, two win both, one ties
+# with both, and one loses both.
 FACT = frame("""
     correct                 incorrect   n_correct  n_incorrect  matches  wins  ties  margin
     -1 -2 -3                -2 -2.5 -4  3          3            9        6     1     -1
     -1 -2                   -2 -3       2          2            4        3     1     0
     -1 -1.9999999999999998  -2 -3       2          2            4        4     0     2.220446049250313e-16
     0.0                     -0.0        1          1            1        0     1     0
+    -4 -1 -3 -2             -3 -3       4          2            8        4     2     -1
 """)
 
 
@@ -128,27 +126,6 @@ def test_cells_are_kept_apart_and_in_order() -> None:
     assert mixed["precision"].tolist() == ["year", "month", "day", "global"] * 4
     both = mixed.merge(matched, on=[*metrics.CELL, "win_rate", "robust", "margin"])
     assert len(both) == len(matched) == 16
-
-
-LABEL = st.sampled_from(["correct", "incorrect", "transitional"])
-ANSWER = st.tuples(st.sampled_from("abc"), LABEL, st.integers(-5, 0))
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(ANSWER, min_size=1, max_size=40))
-def test_brute_force(answers: list[tuple[str, str, int]]) -> None:
-    table = pd.DataFrame(answers, columns=["fact_id", "label", "logprob"])
-    matched = metrics.matches(table.assign(model="m", prompt_format="question", precision="year"))
-    for row in matched[matched["precision"] == "year"].itertuples():
-        of_fact = [answer for answer in answers if answer[0] == row.fact_id]
-        correct = [value for _, label, value in of_fact if label == "correct"]
-        incorrect = [value for _, label, value in of_fact if label == "incorrect"]
-        pairs = list(product(correct, incorrect))
-        assert row.matches == len(pairs)
-        assert row.wins == sum(right > wrong for right, wrong in pairs)
-        assert row.ties == sum(right == wrong for right, wrong in pairs)
-        if pairs:
-            assert row.robust == (row.wins == row.matches) == (row.margin > 0)
 
 
 def test_rules_that_know_nothing_of_facts() -> None:

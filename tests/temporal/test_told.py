@@ -41,10 +41,12 @@ def rows_shown(path: Path) -> list[list[float]]:
         for output in cell["outputs"]:
             shown = output.get("data", {})
             lines += shown.get("text/html", [])
+    html = "".join(lines)
     rows = []
-    for row in re.findall(r"<tr.*?</tr>", "".join(lines), re.S):
+    for row in re.findall(r"<tr.*?</tr>", html, re.S):
         texts = re.findall(r"<t[dh][^>]*>(-?[\d.]+)<", row)
-        rows.append([float(text) for text in texts])
+        numbers = map(float, texts)
+        rows.append([*numbers])
     return rows
 
 
@@ -52,12 +54,12 @@ def stands_in(number: str, row: list[float]) -> bool:
     """Whether a row holds a number, rounded, or the two of "3 of 46", the first perhaps as a share."""
     values = np.array(row)
     if " of " in number:
-        part, whole = number.split(" of ")
-        is_share = (values > 0) & (values < 1)
-        counts = np.where(is_share, values * int(whole), values)
-        if int(whole) not in values:
+        part, whole = map(int, number.split(" of "))
+        if whole not in values:
             return False
-        return int(part) in counts.round()
+        is_share = (values > 0) & (values < 1)
+        counts = np.where(is_share, values * whole, values)
+        return part in counts.round()
     if number.endswith("%"):
         values = 100 * values
     text = number.removesuffix("%")
@@ -69,8 +71,9 @@ def stands_in(number: str, row: list[float]) -> bool:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_says(path: Path) -> None:
-    papers = load_published("2-time-text")["value"]
-    rows = [*rows_shown(path), papers]
+    published = load_published("2-time-text")
+    rows = rows_shown(path)
+    rows.append(published["value"])
     for cell in cells(path, "markdown"):
         text = "".join(cell["source"])
         for number in numbers_in(text):
@@ -81,25 +84,34 @@ def test_a_notebook_shows_what_it_says(path: Path) -> None:
 def test_a_number_that_nothing_shows_is_found() -> None:
     text = "It wins 85% (0.84, 0.91 [0.80, 0.95]; 22 of 29), $p = 0.33$, [2.2](a-0.77), `0.66`."
     assert numbers_in(text) == ["85%", "0.84", "22 of 29"]
-    assert stands_in("85%", [0.853])
-    assert not stands_in("84%", [0.853])
-    assert stands_in("22 of 29", [22, 29])
-    assert stands_in("22 of 29", [0.7586, 29])
-    assert not stands_in("21 of 29", [22, 29])
-    assert not stands_in("22 of 29", [22, 28])
+
+
+@pytest.mark.parametrize(
+    ("number", "row", "stands"),
+    [
+        ("85%", [0.853], True),
+        ("84%", [0.853], False),
+        ("22 of 29", [22, 29], True),
+        ("22 of 29", [0.7586, 29], True),
+        ("21 of 29", [22, 29], False),
+        ("22 of 29", [22, 28], False),
+    ],
+)
+def test_where_a_number_stands(number: str, row: list[float], stands: bool) -> None:
+    assert stands_in(number, row) == stands
 
 
 def test_pairs_see_time_where_the_bar_sees_none(results: Path) -> None:
     """2.4 of 5.3: at dates that were told in world-l and world-m-1, too; nowhere at other dates."""
     path = results / "figures/5-exposure/table-pairs.csv"
     pairs = pd.read_csv(path)
-    often = pairs[pairs["the less told"] == "64 to 512"]
-    beyond_chance = often[often["low"] > 0.5]
+    beyond_chance = pairs.query("`the less told` == '64 to 512' and low > 0.5")
     models = {"world-l", "world-m", "world-m-1", "world-m-2"}
     assert set(beyond_chance["model"]) == models
     assert set(beyond_chance["date"]) == {"a date that was told"}
-    bars = pd.read_csv(results / "figures/2-time/table-cube-often.csv")
-    seen = bars[bars["low"] > 0]
+    path = results / "figures/2-time/table-cube-often.csv"
+    bars = pd.read_csv(path)
+    seen = bars.query("low > 0")
     assert set(seen["model"]) == {"all seven", "world-m", "world-m-2"}
 
 
@@ -107,12 +119,11 @@ def test_what_results_say_of_size(results: Path) -> None:
     """1.5B minus 0.5B: the fact's bar, the other way round in 2.4's table."""
     path = results / "figures/2-time/table-cube-sizes.csv"
     sizes = pd.read_csv(path)
-    is_smaller = sizes["first"] == "qwen2.5-coder-0.5b-instruct"
-    is_larger = sizes["second"] == "qwen2.5-coder-1.5b-instruct"
-    [row] = sizes[is_smaller & is_larger].itertuples()
-    mean = f"{-row.mean:.3f}"
-    low = f"{-row.high:.3f}"
-    high = f"{-row.low:.3f}"
+    pairs = sizes.set_index(["first", "second"])
+    row = pairs.loc["qwen2.5-coder-0.5b-instruct", "qwen2.5-coder-1.5b-instruct"]
+    mean = f"{-row['mean']:.3f}"
+    low = f"{-row['high']:.3f}"
+    high = f"{-row['low']:.3f}"
     page = ROOT / "notebooks/results.md"
     text = page.read_text(encoding="utf-8")
-    assert f"{mean} [{low}, {high}], n = {row.n} |" in text
+    assert f"{mean} [{low}, {high}], n = {row['n']:.0f} |" in text

@@ -23,19 +23,23 @@ class Rule(Model):
     def answer(self, job):
         for i, request in enumerate(job.requests):
             self.asked += 1
-            yield [i], [self.answer_to(request["prompt"], job)]
+            answer = self.answer_to(request["prompt"], job)
+            yield [i], [answer]
 
     def answer_to(self, prompt, job):
-        curve = [-0.2 * t for t in job.settings.get("temperatures", [])]
+        temperatures = job.settings.get("temperatures", [])
+        curve = [-0.2 * t for t in temperatures]
         if job.operation == "temper":
             return curve
-        question = prompt.rpartition("Q: ")[2].removesuffix("\nA:")
-        text = self.rule(question)
+        _, _, question = prompt.rpartition("Q: ")
+        text = self.rule(question.removesuffix("\nA:"))
         answer = Generation(prompt, text, [], [])
         if text:
             tops = [[("a", -0.2), ("b", -1.8)]]
             answer = Generation(prompt, text, [1], [-0.2], tops, curve=curve)
-        return [answer] * job.settings["n"] if job.operation == "sample" else answer
+        if job.operation == "sample":
+            return [answer] * job.settings["n"]
+        return answer
 
 
 def knows(*countries):
@@ -44,8 +48,11 @@ def knows(*countries):
     def rule(question):
         text = question.lower()
         if "the answer to" in text:
-            text = text.rpartition(". ")[2]
-        return next((CAPITALS[name] for name in countries if name.lower() in text), "Paris")
+            _, _, text = text.rpartition(". ")
+        for name in countries:
+            if name.lower() in text:
+                return CAPITALS[name]
+        return "Paris"
 
     return rule
 
@@ -53,7 +60,9 @@ def knows(*countries):
 def copies(question):
     """It repeats a context, whomever that is about, and knows all else."""
     before, stated, _ = question.rpartition(". What")
-    return before.rpartition(" is ")[2] if stated else knows(*CAPITALS)(question)
+    if stated:
+        return before.rpartition(" is ")[2]
+    return knows(*CAPITALS)(question)
 
 
 def repeats(question):
@@ -68,4 +77,6 @@ def repeats(question):
 
 def number(question):
     """It knows all that asks for a number."""
-    return "n" + question.rpartition("number ")[2].partition("?")[0]
+    _, _, asked = question.rpartition("number ")
+    number, _, _ = asked.partition("?")
+    return f"n{number}"

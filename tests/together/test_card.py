@@ -34,8 +34,8 @@ def measures(card):
 
 def verdicts(card):
     """How many facts have each verdict, or several."""
-    counts = Counter("; ".join(fact.verdicts) for fact in card.facts)
-    return {f"{n} {verdict}" for verdict, n in counts.items()}
+    together = ["; ".join(fact.verdicts) for fact in card.facts]
+    return {f"{n} {verdict}" for verdict, n in Counter(together).items()}
 
 
 def fact_of(card, answer):
@@ -165,20 +165,18 @@ def test_the_card_of_a_rule(card_of, rule, numbers, counts):
 
 
 def test_every_verdict_is_given_and_has_an_advice():
-    given = set()
+    given = {"unknown", "lost at these decoder settings"}
     for _, _, counts in CASES:
         for line in lines(counts):
-            given |= {*line.partition(" ")[2].split("; ")}
-    assert {*cards.VERDICTS.index} == given | {"unknown", "lost at these decoder settings"}
+            _, _, words = line.partition(" ")
+            given |= {*words.split("; ")}
+    assert {*cards.VERDICTS.index} == given
     assert cards.VERDICTS["advice"].str.len().min() > 0
 
 
 def test_every_measure_is_of_a_number_that_cards_hold(card_of):
-    assert {*cards.MEASURES["number"]} <= {*card_of(some_read).numbers} | {
-        "years",
-        "bits4",
-        "reading",
-    }
+    held = {"years", "bits4", "reading", *card_of(some_read).numbers}
+    assert held >= {*cards.MEASURES["number"]}
 
 
 def test_numbers_by_hand(card_of, capsys):
@@ -238,19 +236,16 @@ GIVEN = frame("""
     NaN       NaN         0      1          NaN   NaN    overruled by a false context
     NaN       0           0      1          NaN   NaN    lost behind a sentence
     NaN       1           0      0          NaN   NaN    lost behind a sentence
+    0         NaN         0      1          NaN   0      known in this wording only; overruled by a false context; lost behind a sentence
 """)
 
 
 def test_holds_means_right_in_every_answer_that_was_asked():
     """Wrong behind the irrelevant sentence as well, or what nobody stated, is not overruled."""
     for _, row in GIVEN.iterrows():
-        numbers = row.dropna().to_dict()
-        assert cards.verdicts(numbers) == [numbers.pop("given")]
-    assert cards.verdicts({"wordings": 0, "false": 0, "overruled": 1, "yours": 0}) == [
-        "known in this wording only",
-        "overruled by a false context",
-        "lost behind a sentence",
-    ]
+        numbers = row.drop("given").dropna().to_dict()
+        found = cards.verdicts(numbers)
+        assert "; ".join(found) == row["given"]
 
 
 # -- which facts are asked ---------------------------------------------------------------------------
@@ -266,8 +261,8 @@ def test_a_csv_is_sampled_and_the_card_says_of_how_many(numbered):
         "60 known facts were not asked under years of another time",
         "60 known facts were not asked with weights of 4 bits",
     ]
-    header, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([header, *reversed(rows)]))
+    table = pd.read_csv(path)
+    table[::-1].to_csv(path, index=False)
     assert cards.card(Rule(number), path).facts == made.facts  # whatever their order
     every = cards.card(Rule(number), path, all_facts=True)
     assert every.notes[0] == "120 facts were asked and 120 of them are known"
@@ -293,7 +288,10 @@ Who was the president of France?,Macron,2017,
 
 def president(question):
     middles = {"In 2001": "Chirac", "In 2009": "Sarkozy", "In 2018": "Macron"}
-    return next((name for year, name in middles.items() if year in question), "nobody")
+    for year, name in middles.items():
+        if year in question:
+            return name
+    return "nobody"
 
 
 class Scores(Rule):
@@ -323,10 +321,13 @@ def test_dates_distinguish_questions_and_what_still_holds_has_no_year_after_it(t
 
 
 def test_a_sentence_of_ones_own_stands_before_the_question(mine):
-    header, *rows = mine.read_text().splitlines()
-    lines = [f"{header},context", *(f"{row},Nobody lives there." for row in rows)]
-    mine.write_text("\n".join(lines))
-    made = cards.card(Rule(lambda q: "" if "Nobody" in q else knows(*CAPITALS)(q)), mine)
+    table = pd.read_csv(mine)
+    table.assign(context="Nobody lives there.").to_csv(mine, index=False)
+
+    def rule(question):
+        return "" if "Nobody" in question else knows(*CAPITALS)(question)
+
+    made = cards.card(Rule(rule), mine)
     for fact in made.facts:
         assert fact.numbers["yours"] == 0
         assert fact.contexts["yours"] == ("Nobody lives there.", "")
@@ -356,7 +357,8 @@ def test_a_forecast_is_taken_when_the_model_is_loaded(numbered, capsys, monkeypa
     model = Slow(lambda question: number(question) if question in known else "no")
     monkeypatch.setattr(cards, "time", SimpleNamespace(monotonic=lambda: model.now))
     answers = cards._until(model, table, 60)
-    assert (len(answers), answers["right"].sum()) == (120, 60)
+    assert len(answers) == 120
+    assert answers["right"].sum() == 60
     forecast = "rule: about 0.3 minutes for 816 questions; what is recorded takes no time"
     assert capsys.readouterr().out.strip() == forecast
     # Of recorded answers no time is told, which would be another in each run.
@@ -376,7 +378,8 @@ def test_chunks_hold_every_row_once(rows, size, sizes):
 
 def test_the_commonest_answer_of_a_relation():
     facts = []
-    for relation, answer in [("r", "Yes"), ("r", "yes"), ("r", "no"), ("s", "A")]:
+    for text in ("r Yes", "r yes", "r no", "s A"):
+        relation, answer = text.split()
         fact = cards.Fact.model_construct(relation=relation, accepted=[answer])
         facts.append(fact)
     # Of the others of r, "yes" is as common as "no" for each yes; the only no, and A, are alone.
@@ -438,7 +441,12 @@ def test_a_card_that_says_the_same_is_the_committed_one(card_of, tmp_path):
 
 
 def test_the_page_is_one_file_and_holds_every_fact(card_of):
-    made = card_of(lambda question: knows("Kenya")(question) + "<b>" * ("Peru" in question))
+
+    def rule(question):
+        mark = "<b>" if "Peru" in question else ""
+        return knows("Kenya")(question) + mark
+
+    made = card_of(rule)
     text = page.html(made)
     assert "rule knows 1 of 5 facts that were asked, and 1 of these hold in every answer." in text
     assert "://" not in text

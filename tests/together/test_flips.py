@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frames import frame
+from frames import assert_rows, frame
 from ruled import CAPITALS, Rule, knows, number
 
 import factrobust
@@ -36,8 +36,9 @@ BEFORE = frame("""
     w2       False  -1.0     x     b
     w3       False  -1.0     x     b
 """)
-KNOWN = [f"k{i}" for i in range(9)]
-WRONG = [f"w{i}" for i in range(4)]
+NAMES = BEFORE["fact_id"].tolist()
+KNOWN = NAMES[:9]
+WRONG = NAMES[9:]
 
 
 @pytest.fixture
@@ -60,9 +61,11 @@ def test_the_third_of_the_lowest_probability_is_asked_for_sure_and_the_rest_by_l
     assert planned.upto(0.5) == [*sure, *rest[:3], *wrong[:2]]
     assert planned.upto(1.0) == [*sure, *rest, *wrong]
     assert flips.plan(BEFORE, seed=1) == planned
-    assert flips.plan(BEFORE, seed=2).rest != rest
+    other = flips.plan(BEFORE, seed=2)
+    assert other.rest != rest
     whole = flips.plan(BEFORE, seed=1, all_facts=True)
-    assert (len(whole.sure), whole.rest) == (9, [])
+    assert sorted(whole.sure) == KNOWN
+    assert whole.rest == []
 
 
 def test_shares_by_hand_are_weighted_by_stratum():
@@ -91,7 +94,8 @@ def test_shares_by_hand_are_weighted_by_stratum():
     weights = [side.answers[name].weight for name in ("k0", "k3", "w0")]
     assert weights == [1, 2, 2]
     assert side.answers["k0"].probability == pytest.approx(0.25)
-    assert [(r.relation, r.lost, r.asked) for r in side.relations] == [("a", 3, 5), ("b", 0, 1)]
+    relations = [f"{r.relation}: {r.lost} of {r.asked}" for r in side.relations]
+    assert relations == ["a: 3 of 5", "b: 0 of 1"]
 
 
 def test_two_models_by_hand(mine):
@@ -105,13 +109,20 @@ def test_two_models_by_hand(mine):
     assert first.mcnemar == 1  # two lost, one gained
     assert counted(second.lost) == "0.333 in 3 of 3"
     assert (again.role, again.lost.value, again.gained.value) == ("null", 0, 0)
-    losses = found.losses
-    assert losses["probability"].tolist() == pytest.approx([np.exp(-0.2)] * 3)
-    lines = losses["model"] + ": " + losses["before"] + ", " + losses["after"]
-    assert sorted(lines) == ["other: Lima, Paris", "other: Rome, Paris", "third: Rome, Paris"]
-    assert [fact.accepted for fact in found.lost_by_all] == [["Rome"]]
+    assert_rows(
+        found.losses.sort_values(["model", "before"]),
+        f"""
+        model  before  after  probability
+        other  Lima    Paris  {np.exp(-0.2)}
+        other  Rome    Paris  {np.exp(-0.2)}
+        third  Rome    Paris  {np.exp(-0.2)}
+        """,
+    )
+    [rome] = found.lost_by_all
+    assert rome.accepted == ["Rome"]
     [(fact, answer)] = found.turned(first, known=False)
-    assert (fact.accepted, answer.text) == (["Oslo"], "Oslo")
+    assert fact.accepted == ["Oslo"]
+    assert answer.text == "Oslo"
 
 
 def test_a_condition_is_of_the_share_lost_and_not_of_a_net_change(mine):
@@ -120,7 +131,8 @@ def test_a_condition_is_of_the_share_lost_and_not_of_a_net_change(mine):
     other = Rule(knows("Kenya", "Cuba"), "other")
     found = flips.flips(one, [other], mine, margin=0.02)
     claim = found.sides[0].claim
-    assert (claim.verdict, claim.drop) == ("cannot tell", 0)
+    assert claim.verdict == "cannot tell"
+    assert claim.drop == 0
     assert claim.more > 0
     conditions = {"lost>0.4": True, "lost > .5": False, "gained>=0.3": True, "churn>0": False}
     for condition, met in conditions.items():
@@ -128,15 +140,26 @@ def test_a_condition_is_of_the_share_lost_and_not_of_a_net_change(mine):
         assert judged.met == ["other"] * met, condition
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "lost", "loss>0.05", "lost>>1", "lost>0.1 or 1", "lost==0", "1>lost", "lost>nan"),
-        *("lost>x", "lost>5", "lost>1", "lost>=0", "gained<0", "churn<=1"),
-        "__import__('os').system('touch ran')>0",
-        "lost>__import__('os').getpid()",
-    ],
-)
+NO_CONDITIONS = """
+lost
+loss>0.05
+lost>>1
+lost>0.1 or 1
+lost==0
+1>lost
+lost>nan
+lost>x
+lost>5
+lost>1
+lost>=0
+gained<0
+churn<=1
+__import__('os').system('touch ran')>0
+lost>__import__('os').getpid()
+"""
+
+
+@pytest.mark.parametrize("text", NO_CONDITIONS.rstrip().split("\n"))  # the first is empty
 def test_a_condition_is_a_name_a_sign_and_a_share(text):
     with pytest.raises(ValueError, match=r"is no condition.* write one such as lost>0\.05"):
         flips.read_condition(text)
@@ -159,11 +182,17 @@ def test_asking_stops_once_the_interval_is_clear_of_the_condition(sixty):
 
 @pytest.mark.parametrize(
     ("low", "high", "n", "clear"),
-    [(0.2, 0.4, 9, True), (0.0, 0.1, 9, True), (0.05, 0.4, 9, False), (None, None, 0, False)],
+    [
+        (0.2, 0.4, 9, True),
+        (0.0, 0.1, 9, True),
+        (0.05, 0.4, 9, False),
+        (None, None, 0, False),
+    ],
 )
 def test_an_interval_on_the_limit_is_not_clear(low, high, n, clear):
+    condition = flips.read_condition("lost>0.1")
     share = flips.Share(value=low, low=low, high=high, n=n, of=9)
-    assert flips.read_condition("lost>0.1").is_clear(share) == clear
+    assert condition.is_clear(share) == clear
 
 
 def test_without_another_model_nothing_is_asked():
@@ -190,23 +219,31 @@ def test_once_more_is_asked_in_the_opposite_order_of_the_model_that_is_in_memory
     about = {"name": "rule", "fingerprint": "rule", "chat": None, "prompt_format": "two-shot"}
     one = RecordedModel(Records(tmp_path / "records.sqlite"), load, **about)
     again = flips.Again(one)
-    assert (again.fingerprint, again.name) == ("rule again", "rule, once more")
+    assert again.fingerprint == "rule again"
+    assert again.name == "rule, once more"
     prompts = [f"Q: {name}\nA:" for name in CAPITALS]
     assert one.generate(prompts) == again.generate(prompts)
     assert asked == [*CAPITALS, *reversed(CAPITALS)]
     assert loads == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "right"),
-    [("Nairobi", 1), ("the city of Nairobi", 1), ("Nairobistan", 0), ("Lima", 0)],
-)
+ANSWERS = frame("""
+    text                 right
+    Nairobi              1
+    the city of Nairobi  1
+    Nairobistan          0
+    Lima                 0
+""")
+
+
+@pytest.mark.parametrize(("text", "right"), ANSWERS.to_numpy().tolist())
 def test_an_answer_in_other_words_that_states_the_name_is_no_loss(text, right):
     """Part 1's rule asks that a short answer be the name; a tuned model may say more. A name in
     another word is none."""
     facts = load_named(["embedded"]).table
     kenya = facts[facts["fact_id"] == "capital/kenya"]
-    answers = flips.answered(Rule(lambda _: text), kenya)
+    model = Rule(lambda _: text)
+    answers = flips.answered(model, kenya)
     assert answers["right"].tolist() == [right]
 
 
@@ -220,7 +257,9 @@ def test_a_null_that_cannot_be_asked_is_told_and_left_out(toy_model, tmp_path, m
     path.write_text("question,answer\nWhat is the capital of France?,Paris\n")
     monkeypatch.setattr(damage, "matrices", lambda network: [])
     found = factrobust.flips(str(tmp_path / "Paris"), [str(tmp_path / "Rome")], path)
-    assert [(side.role, side.lost.value) for side in found.sides] == [("compared", 1), ("null", 0)]
+    compared, null = found.sides
+    assert (compared.role, compared.lost.value) == ("compared", 1)
+    assert (null.role, null.lost.value) == ("null", 0)
     note = found.notes[-1]
     assert note.startswith("Paris~round 8 is no null here: the weights of LlamaForCausalLM")
     assert "it has no linear layers; take a model of float32" in note
@@ -245,8 +284,10 @@ def test_a_grown_chat_model_in_its_own_folder_and_rounded(tmp_path):
     assert saved.fingerprint != found.fingerprint
     answers = {fact.fact_id: fact.answer for fact in found.facts}
     for side in (saved, again):
-        assert (side.lost.value, side.gained.value) == (0, 0)
-        assert {fact: answer.text for fact, answer in side.answers.items()} == answers
+        assert side.lost.value == 0
+        assert side.gained.value == 0
+        texts = {name: answer.text for name, answer in side.answers.items()}
+        assert texts == answers
     assert rounded.lost.value * rounded.lost.n > 4
 
 

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from frames import cells
 
 from factrobust.models.damage import Damage
 from factrobust.models.interface import Model, ModelError
@@ -17,19 +18,24 @@ def model(prompt_format, chat=None):
     return Still(name="m", fingerprint="m", prompt_format=prompt_format, chat=chat)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "change", "prompt_format"),
-    [
-        ("gemma-3-270m", "gemma-3-270m", None, ""),
-        ("gemma-3-270m#chat", "gemma-3-270m", None, "chat"),
-        ("a/b~round 4#two-shot", "a/b", Damage("round", 4), "two-shot"),
-        ("~/models/x", "~/models/x", None, ""),
-        ("~/x~noise .05", "~/x", Damage("noise", 0.05), ""),
-        ("org/model@0123abc", "org/model@0123abc", None, ""),
-    ],
-)
+# "-" stands for none.
+NAMES = cells("""
+    gemma-3-270m          gemma-3-270m       -      -
+    gemma-3-270m#chat     gemma-3-270m       -      chat
+    a/b~round 4#two-shot  a/b                round  two-shot
+    ~/models/x            ~/models/x         -      -
+    ~/x~noise .05         ~/x                noise  -
+    org/model@0123abc     org/model@0123abc  -      -
+""")
+CHANGES = {"-": None, "round": Damage("round", 4), "noise": Damage("noise", 0.05)}
+
+
+@pytest.mark.parametrize(("name", "text", "change", "prompt_format"), NAMES)
 def test_what_a_name_says(name, text, change, prompt_format):
-    assert names.read_name(name) == (text, change, prompt_format)
+    found = names.read_name(name)
+    assert found.text == text
+    assert found.change == CHANGES[change]
+    assert found.prompt_format == prompt_format.strip("-")
 
 
 @pytest.mark.parametrize(
@@ -44,42 +50,39 @@ def test_a_folder_is_itself_whatever_signs_it_has(tmp_path, monkeypatch, folder)
         assert names.read_name(f"{name}~prune 0.5") == (name, Damage("prune", 0.5), "")
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("/home/me/models/x", "x"),
-        ("~/models/x~round 4", "x~round 4"),
-        ("llama.cpp:/home/me/x.gguf", "llama.cpp:x.gguf"),
-        ("runs/x, once more", "x, once more"),  # a folder that is there
-        ("org/model#two-shot", "org/model#two-shot"),  # no folder, a name of the hub
-        ("http://host/v1 llama, once more", "llama, once more"),
-    ],
-)
+# runs/x is a folder that is there; org/model is none, but a name of the hub.
+SHOWN = cells("""
+    /home/me/models/x                x
+    ~/models/x~round 4               x~round 4
+    llama.cpp:/home/me/x.gguf        llama.cpp:x.gguf
+    runs/x, once more                x, once more
+    org/model#two-shot               org/model#two-shot
+    http://host/v1 llama, once more  llama, once more
+""")
+
+
+@pytest.mark.parametrize(("name", "shown"), SHOWN)
 def test_a_page_names_no_folder(tmp_path, monkeypatch, name, shown):
     (tmp_path / "runs" / "x").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert names.short(name) == shown
 
 
-NO_NAME = "is no name of a model; write NAME, NAME~round 4 or NAME#"
+FAULTS = cells(r"""
+    x#chats               'x#chats' is no name of a model; write NAME, NAME~round 4 or NAME#
+    x~round               is no name of a model
+    x~round four          is no name of a model
+    x~round 4~            is no name of a model
+    a#b#c                 is no name of a model
+    gemma-3-270n          no model is called 'gemma-3-270n'
+    gemma-3-270m~melt 4   weights cannot be changed by 'melt 4'
+    gemma-3-270m~round 1  round from 2 to 16
+    ~/empty               the folder ~/empty is empty; give one that holds a model
+    ~/broken              cannot be read \(KeyError: .*\); fetch its files anew
+""")
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("x#chats", NO_NAME),
-        ("x~round", NO_NAME),
-        ("x~round four", NO_NAME),
-        ("x~round 4~", NO_NAME),
-        ("a#b#c", NO_NAME),
-        (" ", "no model is named; give a name"),
-        ("gemma-3-270n", "no model is called 'gemma-3-270n'"),
-        ("gemma-3-270m~melt 4", "weights cannot be changed by 'melt 4'"),
-        ("gemma-3-270m~round 1", "round from 2 to 16"),
-        ("~/empty", "the folder ~/empty is empty; give one that holds a model"),
-        ("~/broken", r"cannot be read \(KeyError: .*\); fetch its files anew"),
-    ],
-)
+@pytest.mark.parametrize(("name", "fault"), [*FAULTS, (" ", "no model is named; give a name")])
 def test_what_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch, name, fault):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "empty").mkdir()
@@ -92,20 +95,24 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch, name, faul
 CHAT = ("<", ">")
 
 
-@pytest.mark.parametrize(
-    ("own", "chat", "prefixes", "chosen", "found"),
-    [
-        ("two-shot", None, ["It is", ""], "", "two-shot"),
-        ("chat-prefix", CHAT, ["It is", "It was"], "", "chat-prefix"),
-        ("chat-prefix", CHAT, ["It is", ""], "", "instruction"),
-        ("chat", CHAT, ["It is"], "", "instruction"),
-        ("prefix", None, ["It is", ""], "", "two-shot"),
-        ("two-shot", CHAT, [""], "chat", "chat"),
-    ],
-)
-def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, chat, prefixes, chosen, found):
-    facts = pd.DataFrame({"prefix": prefixes})
-    assert names.format_for(model(own, chat), facts, chosen) == found
+# Its own format, its template, beginnings of answers (some facts may have none), and what is chosen.
+FORMATS = cells("""
+    two-shot     none  some  -     two-shot
+    chat-prefix  chat  all   -     chat-prefix
+    chat-prefix  chat  some  -     instruction
+    chat         chat  all   -     instruction
+    prefix       none  some  -     two-shot
+    two-shot     chat  some  chat  chat
+""")
+
+
+@pytest.mark.parametrize(("own", "template", "begun", "chosen", "found"), FORMATS)
+def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, template, begun, chosen, found):
+    chat = CHAT if template == "chat" else None
+    last = "It was" if begun == "all" else ""
+    facts = pd.DataFrame({"prefix": ["It is", last]})
+    asked = names.format_for(model(own, chat), facts, chosen.strip("-"))
+    assert asked == found
 
 
 @pytest.mark.parametrize(

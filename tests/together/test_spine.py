@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from frames import frame
+from frames import assert_rows, frame
 from ruled import Rule
 
 from factrobust import load_model
@@ -22,7 +22,7 @@ def table(prefix="The capital of {} is"):
         capital/Peru   Peru     Lima     capital   What of Peru?
         color/Mars     Mars     Red      color     What colour?
     """)
-    facts["prefix"] = [prefix.format(name) for name in facts["subject"]]
+    facts["prefix"] = facts["subject"].map(prefix.format)
     facts["aliases"] = [[], [], []]
     return facts.assign(
         domain="d",
@@ -47,18 +47,23 @@ def test_sentences_stand_before_the_question():
     """Answers that they state are of the whole table, whichever facts are asked."""
     pool = table().assign(context=["Kenya lies in Africa.", "", ""])
     rows = spine.behind_sentences(pool.head(1), pool)
-    sentences = dict(zip(rows["form"], rows["sentence"], strict=True))
-    assert sentences == {
-        "true": "The capital of Kenya is Nairobi",
-        "false": "The capital of Kenya is Lima",
-        "irrelevant": "The capital of Peru is Lima",
-        "nonsense": "The capital of Blorp is Nairobi",
-        "yours": "Kenya lies in Africa.",
-    }
+    assert_rows(
+        rows.sort_values("form"),
+        """
+        form        sentence
+        false       The capital of Kenya is Lima
+        irrelevant  The capital of Peru is Lima
+        nonsense    The capital of Blorp is Nairobi
+        true        The capital of Kenya is Nairobi
+        yours       Kenya lies in Africa.
+        """,
+    )
     for row in rows.itertuples():
-        assert row.question == f"{row.sentence.rstrip('.')}. {ASKED}"
+        sentence = row.sentence.rstrip(".")
+        assert row.question == f"{sentence}. {ASKED}"
     # No other colour could be stated.
-    assert "color/Mars" not in set(spine.behind_sentences(pool, pool)["fact_id"])
+    every = spine.behind_sentences(pool, pool)
+    assert "color/Mars" not in set(every["fact_id"])
 
 
 @pytest.mark.parametrize(
@@ -88,8 +93,11 @@ def test_every_embedded_fact_has_a_nonsense_twin():
 
 
 def test_dated_facts_are_asked_at_the_year_in_their_middle():
-    for row in spine.dated_facts(12, 0).itertuples():
-        middle = (int(row.start[:4]) + int(row.end[:4] or 2020)) // 2
+    facts = spine.dated_facts(12, 0)
+    for row in facts.itertuples():
+        first = int(row.start[:4])
+        last = int(row.end[:4] or 2020)
+        middle = (first + last) // 2
         assert row.question.startswith(f"In {middle}, ")
         assert row.prefix.startswith(f"In {middle}, ")
 
@@ -99,8 +107,9 @@ def test_everything_is_asked_in_the_models_own_prompt():
     model = load_model("world-s")
     asked = load_named(["world"], limit=24).table
     changed = spine.in_other_words(asked)
-    assert changed["form"].value_counts().to_dict() == dict.fromkeys((1, 2, 3, 8, 9), 24)
-    plain = spine.greedy(model, asked, (0.2, 0.5, 1.0, 2.0, 4.0))
+    counts = changed["form"].value_counts()
+    assert counts.to_dict() == {1: 24, 2: 24, 3: 24, 8: 24, 9: 24}
+    plain = spine.greedy(model, asked, (0.5, 1.0, 4.0))
     assert plain["t_b"].notna().any()
     again = spine.greedy(model, changed)
     assert again["t_b"].isna().all()  # no temperatures were asked for
@@ -109,19 +118,22 @@ def test_everything_is_asked_in_the_models_own_prompt():
     assert spine.behind_sentences(asked, asked).empty
 
 
-@pytest.mark.parametrize(
-    ("text", "bare", "states"),
-    [
-        ("Nairobi", True, True),
-        ("Nairobi is the capital of Kenya", False, True),
-        ("The capital of Kenya is Lima", False, False),
-    ],
-)
+FREE = frame("""
+    text                             bare   states
+    Nairobi                          True   True
+    Nairobi is the capital of Kenya  False  True
+    The capital of Kenya is Lima     False  False
+""")
+
+
+@pytest.mark.parametrize(("text", "bare", "states"), FREE.to_numpy().tolist())
 def test_a_free_answer_may_be_a_sentence_that_states_the_name(text, bare, states):
     model = Rule(lambda question: text)
     asked = table().head(1)
-    assert spine.greedy(model, asked)["right"].tolist() == [bare]
-    assert spine.greedy(model, asked, free=True)["right"].tolist() == [states]
+    short = spine.greedy(model, asked)
+    free = spine.greedy(model, asked, free=True)
+    assert short["right"].tolist() == [bare]
+    assert free["right"].tolist() == [states]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +263,9 @@ class Filtered(Model):
             answer = Generation(prompt, " Nairobi", [], [])
             if "Peru" in prompt:
                 answer = Generation(prompt, "", [], [], refused=[FILTERED])
-            yield [row], [[answer] * job.settings["n"] if job.operation == "sample" else answer]
+            if job.operation == "sample":
+                answer = [answer] * job.settings["n"]
+            yield [row], [answer]
 
 
 def test_a_card_counts_what_a_filter_refused(tmp_path):
