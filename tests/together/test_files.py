@@ -7,6 +7,7 @@ from ruled import CAPITALS, Rule, knows
 from factrobust import schemas
 from factrobust.models import divergence
 from factrobust.models.damage import Damage
+from factrobust.tables import TooFewError
 from factrobust.together import files
 
 
@@ -104,3 +105,17 @@ def test_pairs_are_of_one_form_and_one_relation(forms, share):
     within = signs[signs["measure"] == "auc_within"].set_index("predictor")["mean"]
     assert within["logprob"] == share
     assert within["short"] == 0.5
+
+
+def test_forms_of_one_divergence_by_how_likely_a_fact_was():
+    """Of two forms one lies between the bounds; e^-1 is 37%, and log P may be rounded above 0."""
+    numbers = pd.DataFrame({"model": "m", "form": ["near", "far"], "mean_kl": [0.1, 0.5]})
+    logprob = [-2.0, -1.0, -0.5, -0.4, -0.05, 1e-9]
+    known = pd.DataFrame({"model": "m", "fact_id": range(6), "logprob": logprob})
+    found = files.at_divergence(lost_by(near=[0], far=range(6)), numbers, known, 0.03, 0.25)
+    assert {*found["form"]} == {"near"}
+    bands = found.set_index("fact_id")["likely before"].tolist()
+    assert bands == ["up to 37%"] * 2 + ["37 to 67%"] * 2 + ["above 90%"] * 2
+    assert found["lost"].tolist() == [1, 0, 0, 0, 0, 0]
+    with pytest.raises(TooFewError, match=r"^No form of these models has a mean KL .* of 1 to 2"):
+        files.at_divergence(lost_by(near=[0]), numbers, known, 1, 2)

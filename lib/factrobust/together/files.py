@@ -15,11 +15,12 @@ from scipy.stats import rankdata
 
 from factrobust import draws, load_model, schemas
 from factrobust.decoding import metrics, probe
-from factrobust.intervals import Array, Interval, bootstrap_statistic
+from factrobust.intervals import Array, Interval, bootstrap_statistic, in_ranges
 from factrobust.models import divergence, k_quants
 from factrobust.models.damage import LLAMA_CPP, Damage, damaged
 from factrobust.models.interface import Model, RecordedModel
 from factrobust.models.records import Records
+from factrobust.tables import TooFewError
 from factrobust.together import spine
 from factrobust.together.flips import Again
 from factrobust.wording.prediction import compared
@@ -37,6 +38,7 @@ FORMS = (
     Damage("prune", 0.2),
 )
 NUMBERS = ("mean_kl", "tail_kl", "different_top", "perplexity")  # the higher, the further away
+LIKELY = {"up to 37%": -1.0, "37 to 67%": -0.4, "67 to 90%": -0.1, "above 90%": 0.0}  # by log P
 SIGNS = ("logprob", "t_b", "short")  # of a fact; the higher, the more robust
 
 
@@ -139,6 +141,26 @@ def _spearman(ranks: Array, weights: Array, *columns: Array) -> Array:
         out=np.zeros_like(below),
         where=below > 0,
     )
+
+
+def at_divergence(
+    lost: pd.DataFrame,
+    numbers: pd.DataFrame,
+    known: pd.DataFrame,
+    low: float,
+    high: float,
+) -> pd.DataFrame:
+    """The rows of `lost` of forms whose mean_kl (nats) lies between two bounds, with the name in LIKELY
+    of the probability that the fact's answer had before, `likely before`. TooFewError for none."""
+    near = numbers[numbers["mean_kl"].between(low, high)]
+    if near.empty:
+        raise TooFewError(
+            f"No form of these models has a mean KL divergence of {low:g} to {high:g} nats: give "
+            "other bounds, or more forms."
+        )
+    rows = lost.merge(near[["model", "form"]]).merge(known[["model", "fact_id", "logprob"]])
+    highest = rows["logprob"].clip(upper=0)  # a sum of logs may be rounded above 0
+    return rows.assign(**{"likely before": in_ranges(highest, LIKELY)})
 
 
 def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
