@@ -358,3 +358,11 @@ def test_a_fork_is_as_a_kernel_of_its_own(root, monkeypatch):
     assert started[2] == "False True"
     assert one[2] == "True True"
     assert {*one[3].split()} <= {"factrobust", "factrobust.reproduce"}  # which read nothing
+
+
+def test_forms_of_a_model_that_is_not_there_share_a_line():
+    left_out = {"a": "no weights of a", "a K 4": "no weights of a", "b": "no weights of b"}
+    assert runner.not_asked(left_out) == [
+        "Not asked again: a, changed or not (no weights of a).",
+        "Not asked again: b (no weights of b).",
+    ]

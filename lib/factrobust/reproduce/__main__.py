@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
@@ -381,7 +381,7 @@ def _ask_again(
         compared, left_out = again.ask_again(drawn, lambda line: print(f"      {line}", flush=True))
         lines.append(f"Drawn at random: {share:.3g} of the records, by SEED={seed}.")
     lines = [*again.summary(compared, total), *lines]
-    lines += [f"Not asked again: {name} ({why})." for name, why in left_out.items()]
+    lines += not_asked(left_out)
     file = mode.root / "build" / "asked-again.csv"
     again.save(compared, file)
     different = again.worst(compared)
@@ -398,6 +398,19 @@ def _ask_again(
     same = len(compared) - len(different)
     asked_now = f", of which {len(compared):,} were asked again and {same:,} came out the same"
     return lines, asked_now if compared else "", bool(different)
+
+
+def not_asked(left_out: Mapping[str, str]) -> list[str]:
+    """A line a reason why models were left out, with the first name: those of changes of one model's
+    weights share its reason."""
+    names: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        names.setdefault(why, []).append(name)
+    lines = []
+    for why, (first, *others) in names.items():
+        forms = ", changed or not" if others else ""
+        lines.append(f"Not asked again: {first}{forms} ({why}).")
+    return lines
 
 
 def share_of(text: str) -> float:
