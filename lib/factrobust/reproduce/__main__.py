@@ -401,8 +401,8 @@ def _ask_again(
 
 
 def not_asked(left_out: Mapping[str, str]) -> list[str]:
-    """A line a reason why models were left out, with the first name: those of changes of one model's
-    weights share its reason."""
+    """A line a reason why models were left out, with the first name: changes of one model's weights
+    share its reason."""
     names: dict[str, list[str]] = {}
     for name, why in left_out.items():
         names.setdefault(why, []).append(name)
