@@ -225,6 +225,18 @@ def test_a_notebook_is_told_of_the_workers_and_they_go_on(write, run, threads):
     assert output.text == f"{address}\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
+def test_a_kernel_listens_where_no_other_program_can(write, run):
+    """On a port, another program could have come before it, between its choice and its use."""
+    info = "from ipykernel.connect import get_connection_info"
+    path = write("1.ipynb", info, "told = get_connection_info(unpack=True)\nprint(told['ip'])")
+    assert run()[0] == 0
+    [output] = nbformat.read(path, as_version=4).cells[2].outputs
+    folder = Path(output.text.strip()).parent
+    assert folder.name.startswith("kernel-")
+    assert not folder.exists()
+
+
 def test_a_stop_in_the_middle_leaves_no_trace_and_no_kernel(root, write, run):
     begin = "import os, time\nfrom pathlib import Path\nbuild = Path('../build')"
     tell = "(build / 'pid').write_text(str(os.getpid()))"

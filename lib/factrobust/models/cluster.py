@@ -76,6 +76,7 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
     # An error reports a lost connection once; these would repeat it.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
+    refused = ""
     try:
         with warnings.catch_warnings(action="ignore"):
             client = Client(
@@ -85,10 +86,15 @@ def connect(address: str, seconds: float = CONNECT_SECONDS) -> Any:
                 asynchronous=False,
             )
     except (OSError, ValueError) as error:
+        refused = str(error) or type(error).__name__
+    if refused:
+        # The client that failed closes when it is collected. Later that could happen in the thread
+        # of another client's event loop, which would then wait for itself.
+        gc.collect()
         raise ModelError(
-            f"no Dask scheduler answered at {address} within {seconds:g} s ({error}); start it, or "
-            "correct the address (CLUSTER=), and run again"
-        ) from None
+            f"no Dask scheduler answered at {address} within {seconds:g} s ({refused}); start it, "
+            "or correct the address (CLUSTER=), and run again"
+        )
     if not client.scheduler_info()["workers"]:
         start = f"start one: `dask worker {address} --nthreads 1`"
         print(f"factrobust: {address} has no worker yet; {start}", file=sys.stderr)

@@ -10,13 +10,16 @@ So a replay would take about 40% longer, and eight seconds more a notebook where
 import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jupyter_client.connect import KernelConnectionInfo
@@ -50,6 +53,19 @@ class Forked(LocalProvisioner):
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             cls.servers[folders] = subprocess.Popen(SERVER, env=env, **pipes)
         return cls.servers[folders]
+
+    async def pre_launch(self, **how: Any) -> dict[str, Any]:
+        # Sockets that are files of this kernel alone. A port that was free when it was chosen can
+        # be taken by another program before the kernel listens there, which then dies.
+        self.sockets = tempfile.mkdtemp(prefix="kernel-")
+        manager: Any = self.parent
+        manager.transport = "ipc"
+        manager.ip = str(Path(self.sockets, "socket"))
+        return await super().pre_launch(**how)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        await super().cleanup(restart)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
     async def launch_kernel(self, cmd: list[str], **how: Any) -> KernelConnectionInfo:
         env, cwd = dict(how["env"]), str(how.get("cwd") or os.getcwd())
