@@ -135,10 +135,13 @@ def curves(
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
         looks = {value: look._replace(marker="") for value, look in looks.items()}
+    if len(looks) > MANY:
+        options.setdefault("width", style.DOUBLE)  # for the legend
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
         shown = [value for value in looks if (part[by] == value).any()]
-        step = min(0.03, WIDEST / len(shown)) * np.ptp(part[x]) if bars else 0
+        breadth = np.ptp(part[x]) or 1  # where all stand at one x
+        step = min(0.03, WIDEST / len(shown)) * breadth if bars else 0
         for k, value in enumerate(shown):
             look = looks[value]
             rows = part[part[by] == value].sort_values(x)
@@ -210,8 +213,8 @@ def forest(
     of_series = 0.06 if crowded else 0.12
     if not alone:
         of_series += (TIGHT if many or crowded else 0.1) * len(looks)
-    if many:
-        options.setdefault("width", style.DOUBLE)  # for the legend
+    if many or (alone and crowded):
+        options.setdefault("width", style.DOUBLE)  # for the legend, or beside long names
     height = max(0.08 + 0.16 * most_lines, of_series)
     # 3. Draw.
     fig, parts = panels(
