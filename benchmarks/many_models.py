@@ -67,9 +67,7 @@ def main() -> None:
             many.append(peak(folders))
     found = ratio(f"{MODELS} models", "one model", np.divide(many, one), "at most", TARGET)
     verdict = "reached" if found["reached"] else "NOT REACHED"
-    print(
-        f"\nRatio of peak memory, {found['ratio']}: {found['median']:g}, {found['target']}: {verdict}"
-    )
+    print(f"\n{found['ratio']}, peak memory: {found['median']:g}, {found['target']}: {verdict}")
     told = {
         "model": of_model,
         "models": MODELS,
