@@ -62,15 +62,15 @@ def panels(
     """A figure with a panel each value of the column `by`; all share their axes, unless `sharex` or
     `sharey` says not.
 
-    Models stand three in a row, four of them two in a row, anything else side by side. A panel is
-    called by its value, and if `what` is counted, such as "facts", by the n of its models below.
-    `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and `height` is
-    a row's, in inches."""
+    Models and families stand three in a row, four of them two in a row, anything else side by side.
+    A panel is called by its value, and if `what` is counted, such as "facts", by the n of its
+    models below. `labels` are those of x and y, `shares` the axes that show shares, such as "xy",
+    and `height` is a row's, in inches."""
     check(table)
     # 1. Rows and columns of panels.
     values = [None] if by is None else style.ordered(table[by])
     columns = len(values)
-    if by == "model":
+    if by in ("model", "family"):
         columns = 2 if columns == 4 else min(columns, 3)
     rows = math.ceil(len(values) / columns)
     if width is None:
