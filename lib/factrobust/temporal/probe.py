@@ -29,7 +29,7 @@ def statements(facts: pd.DataFrame, dates: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def scored(
+def scored_statements(
     model: Model,
     statements: pd.DataFrame,
     prompt_format: str | None = None,
@@ -91,8 +91,7 @@ def holders(
     dated = dated.merge(every, on="chain")
     spoken = dated["year"].astype(str).map(verbalise)
     for column in WORDING:
-        begun = spoken + ", " + dated[column]
-        dated[column] = begun.where(dated[column] != "", "")
+        dated[column] = (spoken + ", " + dated[column]).where(dated[column] != "", "")
         every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
     every = every[every["chain"].isin(moments["chain"])]
     both = pd.concat([dated, every], ignore_index=True)
