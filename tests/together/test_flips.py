@@ -243,7 +243,7 @@ def test_an_answer_in_other_words_that_states_the_name_is_no_loss(text, right):
     facts = load_named(["embedded"]).table
     kenya = facts[facts["fact_id"] == "capital/kenya"]
     model = Rule(lambda _: text)
-    answers = flips.answered(model, kenya)
+    answers = flips.named_or_stated(model, kenya)
     assert answers["right"].tolist() == [right]
 
 
