@@ -178,15 +178,17 @@ def _exchanged(
     taken: list[Names] = []
     for place in places:
         kept = [question["answers"], *(version[place].names for version in versions)]
-        free = (fact["answers"] for fact in candidates if _apart(fact["answers"], kept))
+        free = (fact["answers"] for fact in candidates if _differs_from_all(fact["answers"], kept))
         first = next(free)
-        names = next((names for names in chain([first], free) if _apart(names, taken)), first)
+        names = next(
+            (names for names in chain([first], free) if _differs_from_all(names, taken)), first
+        )
         changed[place] = changed[place]._replace(names=names)
         taken.append(names)
     return changed
 
 
-def _apart(names: Names, others: Iterable[Names]) -> bool:
+def _differs_from_all(names: Names, others: Iterable[Names]) -> bool:
     return all(differ(names, other) for other in others)
 
 

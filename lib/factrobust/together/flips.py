@@ -269,8 +269,8 @@ class Flips(BaseModel):
 
 
 class AskingOrder(NamedTuple):
-    """Fact ids in the order of asking: known facts that are asked for sure, the other known facts, and
-    those that A gets wrong, both by lot."""
+    """Fact ids in the order of asking: known facts that are asked for sure, then by lot the other
+    known facts, and those that A gets wrong."""
 
     sure: list[str]
     rest: list[str]
@@ -311,16 +311,16 @@ def asked_of_both(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return before.merge(after, on="fact_id", suffixes=("_a", "_b")).set_index("fact_id")
 
 
-def flip_shares(both: pd.DataFrame, planned: AskingOrder, level: float) -> dict[str, Interval]:
-    """Lost, gained and churn, of `asked_of_both` answers to facts in the order of a plan."""
+def flip_shares(both: pd.DataFrame, order: AskingOrder, level: float) -> dict[str, Interval]:
+    """Lost, gained and churn, of the answers of `asked_of_both` to facts in the order of asking."""
     changed = both["right_a"] != both["right_b"]
 
     def stratum(names: list[str]) -> Stratum:
         asked = both.index.intersection(names)
         return Stratum(len(names), len(asked), int(changed[asked].sum()))
 
-    known = [stratum(planned.sure), stratum(planned.rest)]
-    unknown = [stratum(planned.wrong)]
+    known = [stratum(order.sure), stratum(order.rest)]
+    unknown = [stratum(order.wrong)]
     wrong = both[~(both["right_a"] | both["right_b"])]
     otherwise = wrong["text_a"].map(normalise) != wrong["text_b"].map(normalise)
     return {
@@ -334,7 +334,7 @@ def side_of(
     model: Any,
     before: pd.DataFrame,
     after: pd.DataFrame,
-    planned: AskingOrder,
+    order: AskingOrder,
     *,
     role: Literal["compared", "null"] = "compared",
     level: float = 1 - pairs.ALPHA,
@@ -343,7 +343,7 @@ def side_of(
     """What a model (its name, fingerprint, prompt_format) lost and gained, of the answers before, and
     after."""
     both = asked_of_both(before, after)
-    found = flip_shares(both, planned, level)
+    found = flip_shares(both, order, level)
     both["lost"] = both["right_a"] & ~both["right_b"]
     gained = both["right_b"] & ~both["right_a"]
     counts = int(both["lost"].sum()), int(gained.sum())
@@ -358,14 +358,14 @@ def side_of(
         role=role,
         fingerprint=model.fingerprint,
         prompt_format=model.prompt_format,
-        lost=_share(found["lost"], len(planned.sure) + len(planned.rest)),
-        gained=_share(found["gained"], len(planned.wrong)),
+        lost=_share(found["lost"], len(order.sure) + len(order.rest)),
+        gained=_share(found["gained"], len(order.wrong)),
         churn=_share(found["churn"], found["churn"].n),
         level=level,
         mcnemar=mcnemar,
         claim=claim,
         relations=_relations(both[both["right_a"]]),
-        answers=_answers(both, planned),
+        answers=_answers(both, order),
     )
 
 
@@ -381,9 +381,9 @@ def _relations(known: pd.DataFrame) -> list[Relation]:
     return [Relation.model_validate(row) for row in counts.to_dict("records")]
 
 
-def _answers(both: pd.DataFrame, planned: AskingOrder) -> dict[str, Answer]:
+def _answers(both: pd.DataFrame, order: AskingOrder) -> dict[str, Answer]:
     weights: dict[str, float] = {}
-    for names in planned:
+    for names in order:
         asked = both.index.intersection(names)
         weight = len(names) / max(len(asked), 1)
         weights |= dict.fromkeys(asked, weight)
@@ -467,23 +467,23 @@ def flips(
     first = in_format(first, leading)
     models = [alike(model, first) for model in models]
     nulls = [*_nulls(a, first, dtype)]
-    notes = _alike(first, models, every)
+    notes = _prompt_notes(first, models, every)
     print(*notes, sep="\n")
     # 2. What A knows, and what is asked of the others.
     table = every.table if all_facts else every.table.head(n)
     before = _before(first, table, len(models) + len(nulls))
     is_whole = all_facts or margin is not None
-    planned = asking_order(before, seed, all_facts=is_whole)
+    order = asking_order(before, seed, all_facts=is_whole)
     looks: Sequence[float] = ONCE if condition is None else LOOKS
     if is_whole:
         looks = (1.0,)
     # 3. The others, and then the nulls, of which as much is asked.
     sides = []
     for model in models:
-        after, level = _after(model, before, table, planned, looks, condition)
-        sides.append(side_of(model, before, after, planned, level=level, margin=margin))
+        after, level = _after(model, before, table, order, looks, condition)
+        sides.append(side_of(model, before, after, order, level=level, margin=margin))
     most = max(len(side.answers) for side in sides)
-    share = next(look for look in looks if len(planned.upto(look)) >= most)
+    share = next(look for look in looks if len(order.upto(look)) >= most)
     known = int(before["right"].sum())
     asked = [f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known"]
     if not known:
@@ -492,11 +492,11 @@ def flips(
         )
     for null in nulls:
         try:
-            after, _ = _after(null, before, table, planned, (share,), None)
+            after, _ = _after(null, before, table, order, (share,), None)
         except ModelError as error:  # such as weights that are no plain numbers: found once loaded
             asked.append(f"{short_name(null.name)} is no null here: {error}")
         else:
-            sides.append(side_of(null, before, after, planned, role="null", margin=margin))
+            sides.append(side_of(null, before, after, order, role="null", margin=margin))
     print(*asked, sep="\n")
     return Flips(
         a=first.name,
@@ -511,7 +511,7 @@ def flips(
     )
 
 
-def _alike(first: Model, models: Sequence[Model], every: QuestionSet) -> list[str]:
+def _prompt_notes(first: Model, models: Sequence[Model], every: QuestionSet) -> list[str]:
     """A line about each model: whether its prompts are A's. ModelError if no fact is there."""
     if every.table.empty:
         raise ModelError(f"{every.called} holds no question; write one")
@@ -558,7 +558,7 @@ def _after(
     model: Model,
     before: pd.DataFrame,
     table: pd.DataFrame,
-    planned: AskingOrder,
+    order: AskingOrder,
     looks: Sequence[float],
     condition: Condition | None,
 ) -> tuple[pd.DataFrame, float]:
@@ -568,12 +568,12 @@ def _after(
     parts: list[pd.DataFrame] = []
     done: set[str] = set()
     for look in looks:
-        names = [name for name in planned.upto(look) if name not in done]
+        names = [name for name in order.upto(look) if name not in done]
         done.update(names)
         answers = named_or_stated(model, _rows(table, names))
         parts.append(answers[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
-        now = flip_shares(asked_of_both(before, found), planned, level)
+        now = flip_shares(asked_of_both(before, found), order, level)
         if condition and condition.is_clear(now[condition.name]):
             break
     return found, level
@@ -631,11 +631,11 @@ def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> 
     first, *rest = (logs.read_log(name) for name in (a, *others))
     common = logs.common([first, *rest])
     before = _rows(first.table, common)
-    planned = asking_order(before, 0, all_facts=True)
+    order = asking_order(before, 0, all_facts=True)
     sides = []
     for log in rest:
         after = log.table.loc[log.table["fact_id"].isin(common), AFTER]
-        sides.append(side_of(log, before, after, planned, margin=margin))
+        sides.append(side_of(log, before, after, order, margin=margin))
     every = max(len(log.table) for log in (first, *rest))
     notes = [
         f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",
