@@ -605,11 +605,11 @@ class Again(Model):
             self._model.load = model.loaded  # what is in memory already
 
     def answer(self, job: Any) -> Iterator[tuple[list[int], list[Any]]]:
-        backwards = range(len(job.requests) - 1, -1, -1)
+        backwards = [*reversed(range(len(job.requests)))]
         for start in range(0, len(backwards), CHUNK_AGAIN):
-            places = [*backwards[start : start + CHUNK_AGAIN]]
-            for indices, values in self._model.answer(job.subset(places)):
-                yield [places[i] for i in indices], list(values)
+            chunk = backwards[start : start + CHUNK_AGAIN]
+            for indices, values in self._model.answer(job.subset(chunk)):
+                yield [chunk[i] for i in indices], list(values)
 
 
 def _nulls(a: Any, first: Model, dtype: str | None) -> Iterator[Model]:

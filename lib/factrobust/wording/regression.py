@@ -99,9 +99,12 @@ def _with_a_reference(rows: pd.DataFrame) -> pd.DataFrame:
 def _standardised(rows: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """The design with its numeric predictors in standard deviations."""
     values = rows.to_numpy(copy=True)
+    place_of = {column: place for place, column in enumerate(rows)}
     for name, mean, sd in scaling.itertuples():
-        columns, factors = map(rows.columns.get_indexer, map(pd.Index, _columns_of(name, rows)))
-        values[:, columns] = (values[:, columns] - mean * values[:, factors]) / sd
+        columns, factors = _columns_of(name, rows)
+        places = [place_of[column] for column in columns]
+        of_factors = [place_of[factor] for factor in factors]
+        values[:, places] = (values[:, places] - mean * values[:, of_factors]) / sd
     return pd.DataFrame(values, rows.index, rows.columns)
 
 
