@@ -93,9 +93,8 @@ def measure_answers(model: CausalLM, questions: pd.DataFrame, rounds: int) -> di
         texts[GENERATE] = one_by_one(model, questions, stopping)
 
     def ours() -> None:
-        texts[GREEDY] = probe.greedy_responses(model, questions, prompt_format=FORM)[
-            "text"
-        ].tolist()
+        responses = probe.greedy_responses(model, questions, prompt_format=FORM)
+        texts[GREEDY] = responses["text"].tolist()
 
     seconds = in_turns({GENERATE: usual, GREEDY: ours}, rounds)
     equal = np.equal(texts[GENERATE], texts[GREEDY])
