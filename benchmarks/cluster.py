@@ -29,7 +29,7 @@ from measuring.report import (
 )
 
 from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
+from factrobust.datasets.facts import load_facts, with_questions
 from factrobust.decoding import probe
 from factrobust.models.cluster import ClusterModel, cluster, slices
 from factrobust.models.interface import Job, Model
@@ -42,7 +42,7 @@ TARGET = 1.15  # times the seconds of the plain processes
 
 def jobs(model: Model, n: int) -> dict[str, Job]:
     """Greedy answers to `n` questions, and the same with their curves."""
-    facts = questions(load_facts()).sample(n, random_state=0)
+    facts = with_questions(load_facts()).sample(n, random_state=0)
     prompts = probe.prompts(model, facts)
     form = FORMATS[model.prompt_format]
     asked = [{"prompt": prompt} for prompt in prompts]

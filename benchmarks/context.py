@@ -4,9 +4,9 @@
 
 The straightforward way asks one question at a time: a call of transformers' generate without
 context and one with it, each made to go on for 20 tokens, and for each of the five perplexities a
-forward pass that makes all logits of prompt and answer. Ours is `context.probe.ask`. Both end the
-answers by the same rule and draw the same counterfactuals. Ratios are taken within rounds. Writes
-data/benchmarks/4-context.json."""
+forward pass that makes all logits of prompt and answer. Ours is `context.probe.ask_counterfactual`.
+Both end the answers by the same rule and draw the same counterfactuals. Ratios are taken within
+rounds. Writes data/benchmarks/4-context.json."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def full_pass(model: CausalLM, prompt: str, answer: list[int]) -> float:
 
 
 def one_by_one(model: CausalLM, questions: pd.DataFrame) -> pd.DataFrame:
-    """Texts and perplexities of each question that has a counterfactual, as `ask` gives them."""
+    """Texts and perplexities of each question that has a counterfactual, as `ask_counterfactual`
+    gives them."""
     prompts = probe.context_prompts(model, questions)
     answers = [forced(model, prompt) for prompt in prompts]
     drawn = counterfactuals(questions.assign(text=[text for text, _ in answers]))
@@ -104,7 +105,7 @@ def measure(model: CausalLM, questions: pd.DataFrame, rounds: int) -> dict[str, 
         found[STRAIGHTFORWARD] = one_by_one(model, questions)
 
     def ours_at_once() -> None:
-        found[OURS] = measured(probe.ask(model, questions))
+        found[OURS] = measured(probe.ask_counterfactual(model, questions))
 
     seconds = in_turns({STRAIGHTFORWARD: straightforward, OURS: ours_at_once}, rounds)
     usual, ours = found[STRAIGHTFORWARD], found[OURS]

@@ -3,9 +3,9 @@
     python benchmarks/dates.py          # or `make bench`, some minutes
 
 The usual way is one forward pass a statement, in the order in which they come, that makes all
-logits of all its tokens. Ours is `time.probe.scored`. Ratios are taken within rounds. Head
-positions are counted by a hook: each holds as many float32 numbers as the vocabulary has tokens.
-Writes data/benchmarks/2-time.json."""
+logits of all its tokens. Ours is `temporal.probe.scored_statements`. Ratios are taken within
+rounds. Head positions are counted by a hook: each holds as many float32 numbers as the vocabulary
+has tokens. Writes data/benchmarks/2-time.json."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from factrobust.models.causal import CausalLM
 from factrobust.models.prompts import FORMATS
 from factrobust.temporal import probe
 from factrobust.temporal.dates import sample_dates, thinned
-from factrobust.temporal.facts import load_temporal_facts, sample
+from factrobust.temporal.facts import load_temporal_facts, sample_facts
 
 SHARES = {"question": 1, "dated-few-shot": 6}  # every n-th statement: long prompts take minutes
 TARGET = 3  # times the throughput of the usual way
@@ -60,7 +60,7 @@ def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str,
         usual, ours = f"one by one, {form}", f"scored, {form}"
         works: dict[str, Callable[[], object]] = {
             usual: partial(one_by_one, model, asked, form),
-            ours: partial(probe.scored, model, asked, prompt_format=form),
+            ours: partial(probe.scored_statements, model, asked, prompt_format=form),
         }
         seconds = in_turns(works, rounds)
         compared.append(speed_up(seconds, usual, ours, TARGET))
@@ -68,7 +68,7 @@ def measure(model: CausalLM, statements: pd.DataFrame, rounds: int) -> dict[str,
             meter.most_at_once = 0
             work()
             most[name] = meter.most_at_once
-        scores = probe.scored(model, asked, prompt_format=form)["logprob"].to_numpy()
+        scores = probe.scored_statements(model, asked, prompt_format=form)["logprob"].to_numpy()
         gaps.append(np.abs(scores - one_by_one(model, asked, form)).max())
     return {
         "comparisons": compared,
@@ -81,7 +81,7 @@ def main() -> None:
     given = options(__doc__, model="gemma-3-270m", facts=2, rounds=2)
 
     model = cast(CausalLM, load_model(given.model))
-    facts = sample(load_temporal_facts(), given.facts, seed=0)
+    facts = sample_facts(load_temporal_facts(), given.facts, seed=0)
     statements = probe.statements(facts, thinned(sample_dates(facts), n_correct=2, n_incorrect=4))
     print(
         f"[bench] {model.name}: {len(statements)} dated questions of {len(facts)} facts", flush=True

@@ -41,7 +41,7 @@ from measuring.plain import plain_network
 from measuring.report import about, options, print_ratios, ratio, two_digits, write_json
 
 from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
+from factrobust.datasets.facts import load_facts, with_questions
 from factrobust.decoding import metrics as part1
 from factrobust.decoding import probe
 from factrobust.models.causal import CausalLM
@@ -79,8 +79,8 @@ COMPARISONS: tuple[tuple[str, str, str, float | None], ...] = (
 
 def known_facts(model: CausalLM, count: int) -> pd.DataFrame:
     """`count` facts that the model knows (fewer if it knows fewer), as questions."""
-    facts = questions(load_facts(limit=4 * count))
-    known = part1.select_known(part1.mark_greedy(probe.greedy(model, facts)))
+    facts = with_questions(load_facts(limit=4 * count))
+    known = part1.select_known(part1.mark_greedy(probe.greedy_answers(model, facts)))
     chosen = known["fact_id"].iloc[_spread(len(known), count)]
     return facts[facts["fact_id"].isin(chosen)].reset_index(drop=True)
 

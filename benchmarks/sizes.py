@@ -118,7 +118,7 @@ def embedding_weights(network: Any) -> int:
 def main() -> None:
     given = options(__doc__, questions=66, rounds=3)
 
-    every = facts.questions(facts.load_facts())
+    every = facts.with_questions(facts.load_facts())
     step = len(every) // given.questions
     asked = every.iloc[::step].head(given.questions)
     most = peak()

@@ -4,7 +4,7 @@
 
 Answers: the usual way is one call of transformers' generate a question, in the order in which they
 come. It stops at a line's end, as ours does, by a look-up of its last token in a table. Ours is
-`wording.probe.greedy`. Consistency: equation 1 as it is written, pair by pair, against
+`wording.probe.greedy_responses`. Consistency: equation 1 as it is written, pair by pair, against
 `text.int_sim`, on the same vectors; to embed the texts is left out of both. Memory:
 the peak of a process that asks a model of canned answers as many questions as the full data set
 has. Ratios are taken within rounds. Writes data/benchmarks/3-wording.json.
@@ -93,7 +93,8 @@ def measure_answers(model: CausalLM, questions: pd.DataFrame, rounds: int) -> di
         texts[GENERATE] = one_by_one(model, questions, stopping)
 
     def ours() -> None:
-        texts[GREEDY] = probe.greedy(model, questions, prompt_format=FORM)["text"].tolist()
+        responses = probe.greedy_responses(model, questions, prompt_format=FORM)
+        texts[GREEDY] = responses["text"].tolist()
 
     seconds = in_turns({GENERATE: usual, GREEDY: ours}, rounds)
     equal = np.equal(texts[GENERATE], texts[GREEDY])

@@ -36,8 +36,8 @@ from factrobust.datasets.facts import (
     DOMAINS,
     RELATIONS_SCHEMA,
     load_facts,
-    questions,
     read_relations,
+    with_questions,
 )
 from factrobust.tables import ANSWER_TYPES, FactsError, slug
 
@@ -143,7 +143,7 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = Fal
 
 def describe_relations(facts: pd.DataFrame) -> pd.DataFrame:
     """One row a relation: domain, answer type, number of facts, different answers, an example."""
-    asked = questions(facts).sort_values("popularity", ascending=False, kind="stable")
+    asked = with_questions(facts).sort_values("popularity", ascending=False, kind="stable")
     groups = asked.groupby("relation")
     table = pd.DataFrame(
         {

@@ -104,7 +104,7 @@ def temperature(n: int = 900) -> dict[str, Table]:
     """answers: each fact's greedy answer. heads: of facts that both models know, the ten likeliest
     first tokens. curves: of the same facts log P_t of the greedy answer."""
     study = decoding.Study(models=MODELS, data=["embedded"], n_questions=n, seed=0)
-    broken = metrics.exact_breaking(probe.curves(study.known))
+    broken = metrics.exact_breaking(probe.answer_curves(study.known))
     rows = study.marked.merge(broken, on=metrics.KEY, how="left")
     rows = rows.rename(columns={"exact_match": "right"})
     rows["tokens"] = rows["logprobs"].map(len)
@@ -121,7 +121,7 @@ def temperature(n: int = 900) -> dict[str, Table]:
     return {
         "answers": rows[ANSWERS],
         "heads": heads,
-        "curves": probe.curves(known),
+        "curves": probe.answer_curves(known),
     }
 
 
@@ -190,7 +190,7 @@ def contexts(n: int = 80) -> dict[str, Table]:
         "parametric_correct": "knows",
         "correct": "right",
     }
-    asked = facts.questions(facts.load_facts()).set_index("fact_id")["question"]
+    asked = facts.with_questions(facts.load_facts()).set_index("fact_id")["question"]
     table = marked.assign(question=marked["question_id"].map(asked)).rename(columns=called)
     for name in ("knows", "right"):
         table[name] = table[name].astype("boolean").fillna(False).astype(int)

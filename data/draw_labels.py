@@ -22,13 +22,13 @@ from building import command_line, put
 
 from factrobust import draws, load_model
 from factrobust.context.facts import load_context_questions
-from factrobust.context.probe import ask
+from factrobust.context.probe import ask_counterfactual
 from factrobust.models.interface import Model
 from factrobust.models.records import open_records
 from factrobust.text import normalise
-from factrobust.wording.facts import load_named_questions, sample
+from factrobust.wording.facts import load_named_questions, sample_groups
 from factrobust.wording.metrics import mark_by_rules
-from factrobust.wording.probe import greedy, paper_format
+from factrobust.wording.probe import greedy_responses, paper_format
 
 DATA = Path(__file__).resolve().parent
 MODELS = ("gemma-3-270m", "smollm2-135m-instruct")
@@ -80,11 +80,11 @@ def ask_models(ask: Callable[[Model], pd.DataFrame]) -> pd.DataFrame:
 def wording_responses() -> pd.DataFrame:
     """Part 3's greedy answers to all wordings, with `first`, the group's original question."""
     embedded, *_ = load_named_questions("embedded")
-    questions = sample(embedded, N_FACTS, SEED)
+    questions = sample_groups(embedded, N_FACTS, SEED)
 
     def answers(model: Model) -> pd.DataFrame:
         form = paper_format(model.prompt_format, model.chat)
-        return greedy(model, questions, prompt_format=form, max_new_tokens=MAX_NEW_TOKENS)
+        return greedy_responses(model, questions, prompt_format=form, max_new_tokens=MAX_NEW_TOKENS)
 
     table = ask_models(answers)
     originals = questions[questions["variant"] == 0]
@@ -141,7 +141,7 @@ def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
 def context() -> pd.DataFrame:
     """Part 4's answers with a context, beside the two that they are compared with."""
     questions = load_context_questions(limit=N_OBJECTS, seed=SEED)
-    rows = ask_models(lambda model: ask(model, questions, seed=SEED))
+    rows = ask_models(lambda model: ask_counterfactual(model, questions, seed=SEED))
     rows = rows.assign(
         name=rows["model"] + "/" + rows["question_id"],
         domain=rows["category"],

@@ -355,7 +355,7 @@ def cross(names: list[str]) -> None:
 
 def known_facts() -> pd.DataFrame:
     """KNOWN facts of data/facts.csv."""
-    facts = fact_tables.questions(fact_tables.load_facts())
+    facts = fact_tables.with_questions(fact_tables.load_facts())
     return facts.sample(KNOWN, random_state=0)
 
 
@@ -363,7 +363,7 @@ def recalled(name: str, n: int, file: Path) -> list[g.Text]:
     """What a model says of n facts that are not among the KNOWN, right or wrong; `file` keeps it.
     Where a line's end ends an answer it is learned, too: else the next text would be."""
     if not file.is_file():
-        facts = fact_tables.questions(fact_tables.load_facts())
+        facts = fact_tables.with_questions(fact_tables.load_facts())
         others = facts.drop(known_facts().index).sample(n, random_state=0)
         model = load_model(name)
         asked = prompts(model, others)
@@ -588,7 +588,7 @@ def knows_still(model: Model) -> list[bool]:
     facts = known_facts()
     texts = said(model, prompts(model, facts))
     right = []
-    for text, accepted in zip(texts, fact_tables.answers(facts), strict=True):
+    for text, accepted in zip(texts, fact_tables.accepted_answers(facts), strict=True):
         right.append(text in map(normalise, accepted))
     return right
 

@@ -30,7 +30,7 @@ def asked() -> pd.DataFrame:
     """The most popular of the facts left out, at most PER_RELATION of a relation, with
     questions."""
     left_out, _ = build_facts.build(left_out=True)
-    return facts.questions(left_out.groupby("relation").head(PER_RELATION))
+    return facts.with_questions(left_out.groupby("relation").head(PER_RELATION))
 
 
 def measure() -> pd.DataFrame:
@@ -42,7 +42,7 @@ def measure() -> pd.DataFrame:
         for prompt_format, form in FORMATS.items():
             if prompt_format == DATED or (form.chat and not model.chat):
                 continue
-            said = probe.greedy(
+            said = probe.greedy_answers(
                 model,
                 questions,
                 max_new_tokens=TOKENS,

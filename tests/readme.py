@@ -99,11 +99,13 @@ def results(part: str, figures: Path, quoted: str = QUOTED) -> str:
     for line in quoted.strip().splitlines():
         words, name, where = line.split(" ; ")
         if words.startswith(f"{part}: "):
-            told = _cells(figures / f"{name}.csv", where)
-            counts = {n for _, n in told.values()}
+            quoted_cells = _cells(figures / f"{name}.csv", where)
+            counts = {n for _, n in quoted_cells.values()}
             shared = f" (n = {counts.pop()})" if len(counts) == 1 else ""
-            cells = {m: text + ("" if shared else f", n = {n}") for m, (text, n) in told.items()}
-            rows[words.removeprefix(f"{part}: ") + shared] = cells
+            row = {}
+            for model, (text, n) in quoted_cells.items():
+                row[model] = text if shared else f"{text}, n = {n}"
+            rows[words.removeprefix(f"{part}: ") + shared] = row
     table = pd.DataFrame.from_dict(rows, orient="index").fillna("")
     table = table[sorted(table, key=MODELS.index)]
     lines = [["---"] * (len(table.columns) + 1), *table.reset_index().values]
@@ -121,11 +123,11 @@ def _cells(file: Path, where: str) -> dict[str, tuple[str, int]]:
         for model in models
     ]
     rows = (pd.concat(parts) if parts else table).query(where)
-    told = {}
+    cells = {}
     for row in rows[["model", *NUMBERS]].itertuples(index=False):
         mean, low, high = (f"{x:.3f}" if abs(x) < 2 else f"{x:.1f}" for x in row[1:4])
-        told[str(row.model)] = f"{mean} [{low}, {high}]", round(row.n)
-    return told
+        cells[str(row.model)] = f"{mean} [{low}, {high}]", round(row.n)
+    return cells
 
 
 def artifacts() -> pd.DataFrame:
@@ -170,8 +172,8 @@ def _ours(quoted: str, figures: Path) -> str:
     if not quoted:
         return ""
     name, where = quoted.split(" ; ")
-    told, n = _cells(figures / f"{name}.csv", where)["gemma-3-270m"]
-    return f"{told}, n = {n}"
+    mean, n = _cells(figures / f"{name}.csv", where)["gemma-3-270m"]
+    return f"{mean}, n = {n}"
 
 
 def printed(figures: Path) -> str:

@@ -386,7 +386,7 @@ ROWS = 48  # of a set
 
 def asked_facts(n: int = ROWS) -> pd.DataFrame:
     """Embedded facts of every relation in turn, with their questions."""
-    facts = fact_tables.questions(fact_tables.load_facts())
+    facts = fact_tables.with_questions(fact_tables.load_facts())
     turn = facts.groupby("relation").cumcount()
     return facts.assign(turn=turn).sort_values("turn", kind="stable").head(n)
 

@@ -47,7 +47,7 @@ def opened(browser, file, width=DESK):
     asked = []
     with browser.new_page(viewport={"width": width, "height": 768}) as page:
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri())
         yield page
@@ -77,53 +77,53 @@ def test_every_slider_moves_figure_and_number(browser, pages, name, width):
         number, figure = page.locator("#number"), page.locator("#figure")
         for slider in page.locator("input[type=range]").all():
             slider.fill(slider.get_attribute("min"))
-            said, drawn = number.inner_text(), figure.inner_html()
+            before, drawn = number.inner_text(), figure.inner_html()
             slider.fill(slider.get_attribute("max"))
-            assert number.inner_text() != said
+            assert number.inner_text() != before
             assert figure.inner_html() != drawn
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_dial_climbs_past_every_model_of_the_paper(browser, pages):
     """Gemma's FRS at s = 1 and at the end of figure-dial, and how many of table 1's five lie below."""
-    own = gemmas("1-decoding/figure-dial", "d == 1").set_index("s")["frs"].sort_index()
+    scores = gemmas("1-decoding/figure-dial", "d == 1").set_index("s")["frs"].sort_index()
     theirs = load_published("1-decoding-table-1").query("d == 1")["frs"]
     with opened(browser, pages / "dial.html") as page:
-        for s in (1, own.index.max()):
-            page.locator("#s").fill(str(own.index.get_loc(s)))
-            below = (theirs <= own[s]).sum()
-            said = page.locator("#number").inner_text()
-            assert f"At s = {s:.2f} the FRS is {own[s]:.2f}: no lower than {below} of" in said
+        for s in (1, scores.index.max()):
+            page.locator("#s").fill(str(scores.index.get_loc(s)))
+            below = (theirs <= scores[s]).sum()
+            shown = page.locator("#number").inner_text()
+            assert f"At s = {s:.2f} the FRS is {scores[s]:.2f}: no lower than {below} of" in shown
 
 
 def test_of_the_cube_the_fact_is_left(browser, pages):
     """All four parts at first, the fact alone with its interval at the end."""
-    own = gemmas("2-time/figure-cube").set_index("effect")
-    fact = own.loc["the fact"]
+    effects = gemmas("2-time/figure-cube").set_index("effect")
+    fact = effects.loc["the fact"]
     with opened(browser, pages / "cube.html") as page:
         number = page.locator("#number")
-        assert f"adds {own['mean'].sum():.3f} nats" in number.inner_text()
+        assert f"adds {effects['mean'].sum():.3f} nats" in number.inner_text()
         page.locator("#away").fill("3")
-        said = number.inner_text()
-        assert f"adds {fact['mean']:.3f} nats" in said
-        assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in said
+        shown = number.inner_text()
+        assert f"adds {fact['mean']:.3f} nats" in shown
+        assert f"{fact['low']:.3f} to {fact['high']:.3f}: it may be nothing." in shown
 
 
 def test_the_meter_splits_following_into_copying_and_reading(browser, pages):
     """Gemma in the question's words: the false sentence, then nonsense, and what is left."""
-    own = gemmas("4-context/table-meter", "words == 'question'").set_index("part")
-    percents = (100 * own[["mean", "low", "high"]]).round().astype(int)
+    parts = gemmas("4-context/table-meter", "words == 'question'").set_index("part")
+    percents = (100 * parts[["mean", "low", "high"]]).round().astype(int)
     steps = (("0", "following", "capital"), ("2", "copying", "blorp"))
     with opened(browser, pages / "meter.html") as page:
         for about, part, word in steps:
             page.locator("#about").fill(about)
             mean, low, high = percents.loc[part]
-            said = page.locator("#number").inner_text()
-            assert f"follows {mean}% [{low}%, {high}%]" in said
+            shown = page.locator("#number").inner_text()
+            assert f"follows {mean}% [{low}%, {high}%]" in shown
             sentence = page.locator("#sentence").inner_text()
             assert f"The {word} of Kenya is Lima. What" in sentence
         mean, low, high = percents.loc["reading"]
-        assert f"{mean} points [{low}, {high}] are reading" in said
+        assert f"{mean} points [{low}, {high}] are reading" in shown
 
 
 def test_the_book_has_its_pictures_and_needs_no_network(book):

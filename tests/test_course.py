@@ -37,7 +37,7 @@ build = module("build")
 EXERCISES = course.exercises()
 
 
-def said(exercise, code):
+def verdict_of(exercise, code):
     """What the check says of the answers that a piece of code makes."""
     names = {"np": np, "pd": pd, "data": course.data}
     [*_, check] = ast.parse(exercise.check).body
@@ -67,7 +67,7 @@ def test_the_exercises_of_four_weeks():
 
 @pytest.mark.parametrize("number", [n for n in EXERCISES if n != TRAINS])
 def test_a_check_accepts_the_solution(number):
-    assert said(EXERCISES[number], EXERCISES[number].solution) == ""
+    assert verdict_of(EXERCISES[number], EXERCISES[number].solution) == ""
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -75,7 +75,7 @@ def test_a_check_refuses_the_stub_and_wrong_answers(number):
     exercise = EXERCISES[number]
     assert len(exercise.wrong) >= 2
     for code in (exercise.stub, *exercise.wrong):
-        sentence = said(exercise, code)
+        sentence = verdict_of(exercise, code)
         assert re.fullmatch(".{1,159}", sentence)
         assert "stopped with" not in sentence  # a wrong answer is told by what is wrong about it
 
@@ -143,7 +143,7 @@ def test_the_teachers_page_has_each_exercise_with_its_minutes():
 def test_a_design_that_doubts_contexts_is_kept_and_plain_sentences_are_not():
     """The solution of exercise 4.5 and its first wrong answer, trained for real."""
     exercise = EXERCISES[TRAINS]
-    assert said(exercise, exercise.solution) == ""
+    assert verdict_of(exercise, exercise.solution) == ""
     plain = teaching.teach([f"{teaching.SUBJECT} was born in the city of {teaching.OBJECT}"] * 24)
     assert plain["alone"] == 3
     assert plain["contexts"] == 63  # 21 cities, none of them named, in three trainings

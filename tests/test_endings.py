@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factrobust import endings
-from factrobust.endings import ask, covering, cut, ending, first_sentence, said, split, unsure
+from factrobust.endings import (
+    answer_text,
+    count_covering,
+    cut_answer,
+    ending,
+    first_sentence,
+    generate_answers,
+    split_lead,
+    unsure,
+)
 from factrobust.models.interface import Generation, ModelError
 from factrobust.models.prompts import CHAT_END
 from factrobust.models.records import read_index, read_texts
@@ -64,8 +73,8 @@ CUT = """
 
 @pytest.mark.parametrize(("text", "kept"), rows(CUT))
 def test_cut(text, kept):
-    assert cut(f" {text}") == f" {kept}"
-    assert cut(f"\n{text}") == cut("") == ""
+    assert cut_answer(f" {text}") == f" {kept}"
+    assert cut_answer(f"\n{text}") == cut_answer("") == ""
 
 
 def test_what_may_go_on_after_its_full_stop():
@@ -76,7 +85,7 @@ def test_what_may_go_on_after_its_full_stop():
     for text in (" Nairobi", " 1", " 300 BC", " the street", ""):
         assert not unsure(text)
         for behind in (" Nairobi is", " 12", " It", "", " B: C", " K. L"):
-            assert cut(f"{text}.{behind}") == text
+            assert cut_answer(f"{text}.{behind}") == text
 
 
 def test_fewest_tokens():
@@ -84,7 +93,7 @@ def test_fewest_tokens():
     assert ending(answer) == ("Nairobi", 2)
     beginnings = {"": 0, " Nai": 1, " Nairo": 2, answer.text: 5}
     for text, n in beginnings.items():
-        assert covering(answer, text) == n
+        assert count_covering(answer, text) == n
     # The token that ends the answer may begin with its last letters.
     assert ending(made(" Washington", ",", " D", ".C", ".", " It")) == ("Washington, D.C", 4)
     # Of equally likely tokens the chosen one need not be listed first.
@@ -267,26 +276,26 @@ BEGINNINGS = """
 
 @pytest.mark.parametrize(("text", "answer"), rows(BEGINNINGS))
 def test_what_an_answer_says(text, answer):
-    assert said(text) == answer
-    assert said(said(text)) == answer
-    lead, rest = split(text)
+    assert answer_text(text) == answer
+    assert answer_text(answer_text(text)) == answer
+    lead, rest = split_lead(text)
     assert lead + rest == text
     assert rest.startswith(answer)
 
 
 def test_spaces_before_an_answer_stay():
-    assert said("") == ""
-    assert said(" Nairobi") == " Nairobi"
-    assert said(" \n\n  Nairobi") == "Nairobi"
-    assert said(" A: Nairobi") == "Nairobi"
-    assert said("◁think▷Hm◁/think▷ Nairobi") == " Nairobi"
+    assert answer_text("") == ""
+    assert answer_text(" Nairobi") == " Nairobi"
+    assert answer_text(" \n\n  Nairobi") == "Nairobi"
+    assert answer_text(" A: Nairobi") == "Nairobi"
+    assert answer_text("◁think▷Hm◁/think▷ Nairobi") == " Nairobi"
 
 
 def test_a_thought_that_the_template_began():
     before = "<|user|>Who?<|assistant|><think>\n"
-    assert split("Hm, Kenya", before) == ("Hm, Kenya", "")
-    assert said("Hm, Kenya</think> Nairobi", before) == " Nairobi"
-    assert said("Nairobi", "<think>Hm</think>") == "Nairobi"
+    assert split_lead("Hm, Kenya", before) == ("Hm, Kenya", "")
+    assert answer_text("Hm, Kenya</think> Nairobi", before) == " Nairobi"
+    assert answer_text("Nairobi", "<think>Hm</think>") == "Nairobi"
 
 
 @pytest.mark.parametrize(
@@ -299,7 +308,7 @@ def test_a_thought_that_the_template_began():
     ],
 )
 def test_the_tokens_of_an_answer_are_all_up_to_its_end(tokens, kept, n):
-    assert ending(made(*tokens.split("|")), begun=True) == (kept, n)
+    assert ending(made(*tokens.split("|")), skip_lead=True) == (kept, n)
 
 
 LABELLED = re.compile(r"\s*((the answer is|answer):\s*)+(a:\s*$)?", re.IGNORECASE)
@@ -319,7 +328,7 @@ def test_recorded_answers():
     late = ("\n", "a:", "q:", "question:", "the answer is:", "answer:")
     n_changed = 0
     for text in texts:
-        answer = said(text)
+        answer = answer_text(text)
         n_changed += answer not in (text, "")
         begins_at_once = not text.lstrip(" \t").lower().startswith(late)
         if begins_at_once and not QUESTION.search(text):
@@ -349,7 +358,7 @@ def test_a_full_stop_inside_an_answer_of_a_chat_does_not_end_it(path, kept, toy_
     said_tokens = path.split("|")
     pairs = zip(["<model>", *said_tokens], said_tokens, strict=False)
     model = toy_model({last: {token: 1.0} for last, token in pairs}, **CHAT)
-    [found] = ask(model, [WHO], max_new_tokens=5, stop=CHAT_END)
+    [found] = generate_answers(model, [WHO], max_new_tokens=5, stop=CHAT_END)
     assert found.text == kept
     assert "".join(said_tokens[: len(found.token_ids)]) == kept
 
@@ -364,9 +373,9 @@ def test_a_model_that_has_said_nothing_goes_on(toy_model, before):
     model = toy_model(rows, **CHAT)
     grid = [0.5, 2.0]
     how = {"max_new_tokens": 2, "stop": [".", "\n"], "temperatures": grid}
-    late, at_once, same = ask(model, [WHO, OTHER, WHAT], **how)
+    late, at_once, same = generate_answers(model, [WHO, OTHER, WHAT], **how)
     assert late.text == "".join(path[:-2])
-    assert said(late.text).strip() == "Nairobi"
+    assert answer_text(late.text).strip() == "Nairobi"
     assert len(late.token_ids) == len(late.logprobs) == len(path) - 2
     assert np.exp(sum(late.logprobs)) == pytest.approx(0.8)
     odds = 4.0 ** np.array([1 / 0.5, 1 / 2.0])
@@ -388,10 +397,10 @@ def test_a_thought_that_does_not_end(toy_model, monkeypatch, capsys):
     rows = {token: {following: 1.0} for token, following in path.items()}
     model = toy_model(rows, **CHAT)
     with pytest.raises(ModelError, match=r"thinks before .* 1 of 1 thoughts did not end within 20"):
-        ask(model, [WHO], max_new_tokens=1, stop=["."])
-    lost, found = ask(model, [WHO, OTHER], max_new_tokens=1, stop=["."])
-    assert said(lost.text) == ""
-    assert said(found.text) == "Lima"
+        generate_answers(model, [WHO], max_new_tokens=1, stop=["."])
+    lost, found = generate_answers(model, [WHO, OTHER], max_new_tokens=1, stop=["."])
+    assert answer_text(lost.text) == ""
+    assert answer_text(found.text) == "Lima"
     assert "1 of 2 thoughts did not end" in capsys.readouterr().err
 
 
@@ -400,6 +409,6 @@ def test_what_has_begun_is_asked_once(toy_model, monkeypatch):
     answer = model.answer
     asked = []
     monkeypatch.setattr(model, "answer", lambda job: asked.append(job) or answer(job))
-    [found] = ask(model, ["Who?"], max_new_tokens=3, stop=["."])
+    [found] = generate_answers(model, ["Who?"], max_new_tokens=3, stop=["."])
     assert found.text == " Lima"
     assert len(asked) == 1

@@ -34,7 +34,7 @@ Installing collected packages: numpy, pandas, jupyterlab-pygments
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "report"),
     [
         (0, "pip is starting"),
         (3, "Preparing editable metadata (pyproject.toml): finished with status 'done'"),
@@ -46,8 +46,8 @@ Installing collected packages: numpy, pandas, jupyterlab-pygments
         (9, "installing packages: 2 of 3"),
     ],
 )
-def test_a_line_says_what_pip_does_and_how_far_it_is(lines, told):
-    assert install.doing(SAID[:lines], fetched=31.4, installed=2) == told
+def test_a_line_says_what_pip_does_and_how_far_it_is(lines, report):
+    assert install.doing(SAID[:lines], fetched=31.4, installed=2) == report
 
 
 @pytest.mark.parametrize("index", ["https://a.org/cu130", ""])
@@ -100,8 +100,8 @@ def test_an_environment_is_made_a_line_a_step(project, monkeypatch, capsys):
 
     capsys.readouterr()
     ask_for("tiny", monkeypatch)
-    said = re.sub(r"done in \d+ s", "done", capsys.readouterr().out)
-    takes, making, step, *progress, done = said.splitlines()
+    printed = re.sub(r"done in \d+ s", "done", capsys.readouterr().out)
+    takes, making, step, *progress, done = printed.splitlines()
     assert takes.startswith("[setup] an environment takes about 2 s, the time to download 1 MB, ")
     assert takes.endswith("and 0.2 GB more of disk")
     assert making == f"[setup] making an environment with Python {platform.python_version()}"
@@ -161,8 +161,8 @@ def test_where_there_is_a_gpu_torch_comes_with_cuda(monkeypatch, capsys):
     monkeypatch.setenv("TORCH_INDEX", CPU)
     assert install.torch("torch").megabytes == 190
     install.tell_of_gpus(install.torch_index())
-    told = capsys.readouterr().out.replace("[setup] 2 GPUs (NVIDIA H100 80GB HBM3): ", "")
-    with_cuda, for_cpu = told.splitlines()
+    printed = capsys.readouterr().out.replace("[setup] 2 GPUs (NVIDIA H100 80GB HBM3): ", "")
+    with_cuda, for_cpu = printed.splitlines()
     assert with_cuda.startswith("torch comes with CUDA, 3 GB more; for the CPU alone TORCH_INDEX=")
     assert for_cpu == "but torch for the CPU alone is installed, as TORCH_INDEX says"
 

@@ -319,10 +319,10 @@ def test_explained_is_r_squared_of_least_squares():
     ones = np.ones((1, 60))
     weights = RNG.integers(0, 3, size=(4, 60)).astype(float)
     fits = [sm.WLS(y, sm.add_constant(x), weights=w).fit().rsquared for w in weights]
-    np.testing.assert_allclose(intervals.explained(weights, y, *x.T), fits, rtol=1e-9)
-    [alone] = intervals.explained(ones, y, x[:, 0])
+    np.testing.assert_allclose(intervals.r_squared(weights, y, *x.T), fits, rtol=1e-9)
+    [alone] = intervals.r_squared(ones, y, x[:, 0])
     assert alone == pytest.approx(np.corrcoef(y, x[:, 0])[0, 1] ** 2)
-    assert np.isnan(intervals.explained(ones, y, np.ones(60))).all()
+    assert np.isnan(intervals.r_squared(ones, y, np.ones(60))).all()
 
 
 def test_agreement_by_hand():

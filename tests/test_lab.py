@@ -49,8 +49,8 @@ def recipe(target):
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     outside["CONDA_DEFAULT_ENV"] = ""
     command = ["make", "-n", "-o", ".venv/.ready", target]
-    said = subprocess.check_output(command, cwd=ROOT, env=outside, text=True)
-    last = said.splitlines()[-1]
+    printed = subprocess.check_output(command, cwd=ROOT, env=outside, text=True)
+    last = printed.splitlines()[-1]
     assert ".venv/bin/python -m jupyterlab" in last
     return last.replace(".venv/bin/python", f"exec {shlex.quote(sys.executable)}")
 
@@ -122,14 +122,14 @@ def test_the_playground_shows_what_its_cells_say(monkeypatch, capsys):
     for cell in nbformat.read("playground.ipynb", as_version=4).cells:
         if cell.cell_type == "code":
             exec(cell.source, names)
-            said = capsys.readouterr().out
+            printed = capsys.readouterr().out
             texts = [output.text for output in cell.outputs if output.output_type == "stream"]
             shown += texts
             if "interact(" in cell.source:
                 assert cell.outputs == []
-                assert shown[-1].splitlines()[-1] in said
+                assert shown[-1].splitlines()[-1] in printed
             else:
-                assert said == "".join(texts)
+                assert printed == "".join(texts)
     assert len(shown) == 5
     plt.close("all")
 

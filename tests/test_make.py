@@ -113,9 +113,9 @@ def test_what_sets_up_an_environment_is_text_too(folder, text):
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_name_of_a_variable_runs_what_it_holds(folder, text):
     """Not one that the Makefile has for itself, nor one that it does not know."""
-    own = re.findall(r"^(?:override | +)?(\w+) *:?=", MAKEFILE, re.MULTILINE)
-    assert {"given", "goals", "PY"} <= {*own}
-    for name in (*own, "NAME"):
+    variables = re.findall(r"^(?:override | +)?(\w+) *:?=", MAKEFILE, re.MULTILINE)
+    assert {"given", "goals", "PY"} <= {*variables}
+    for name in (*variables, "NAME"):
         done = make(folder, "card", "MODEL=x", f"{name}={text}")
         assert done.returncode == 2, name
         assert " takes no " in done.stderr
@@ -170,9 +170,11 @@ def test_torch_of_another_index_is_set_up_again_and_else_is_kept(folder, words, 
 )
 def test_a_python_that_is_too_old_or_too_new_is_refused(folder, version, fits, target):
     """Before an environment is made of it."""
-    told = f"import sys; sys.version_info = {version}; sys.version = '{version}'; exec(sys.argv[1])"
+    pretend = (
+        f"import sys; sys.version_info = {version}; sys.version = '{version}'; exec(sys.argv[1])"
+    )
     program(
-        folder / "python", f'if [ "$1" = -c ]; then exec "{sys.executable}" -c "{told}" "$2"; fi'
+        folder / "python", f'if [ "$1" = -c ]; then exec "{sys.executable}" -c "{pretend}" "$2"; fi'
     )
     for environment in (".venv", ".venv-read"):
         (folder / environment / ".ready").unlink()

@@ -52,7 +52,7 @@ def scored(model, statements, prompt_format):
 @pytest.fixture
 def saved(monkeypatch):
     monkeypatch.setattr(study, "load_model", named)
-    monkeypatch.setattr(probe, "scored", scored)
+    monkeypatch.setattr(probe, "scored_statements", scored)
     kept = {}
 
     def keep(fig, name, data, **_):

@@ -11,8 +11,8 @@ from factrobust.pairs import (
     both_sided,
     equivalence,
     mcnemar,
-    score,
     tail,
+    tango_score,
     weighted_share,
 )
 
@@ -85,9 +85,9 @@ def test_mcnemar_by_hand():
 
 def test_the_score_by_hand():
     """Without a drop it is McNemar's z. Without any change 0 gains are likeliest: z = -sqrt(n m / (1 - m))."""
-    assert score(12, 4, 100, 0) == pytest.approx(8 / 4)
-    assert score(0, 0, 98, 0.02) == pytest.approx(-np.sqrt(98 * 0.02 / 0.98))
-    assert score(7, 3, 50, 0.1) == pytest.approx(-score(3, 7, 50, -0.1))
+    assert tango_score(12, 4, 100, 0) == pytest.approx(8 / 4)
+    assert tango_score(0, 0, 98, 0.02) == pytest.approx(-np.sqrt(98 * 0.02 / 0.98))
+    assert tango_score(7, 3, 50, 0.1) == pytest.approx(-tango_score(3, 7, 50, -0.1))
 
 
 @pytest.mark.parametrize("n", [60, 120])

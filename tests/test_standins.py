@@ -71,8 +71,9 @@ def test_a_stand_in_loads_as_from_the_hub_and_says_what_its_network_says(hub, na
     answers = model.generate(prompts, max_new_tokens=4)
     for prompt, answer in zip(prompts, answers, strict=True):
         ids = answer.token_ids
-        own = model.whole(model._encode(prompt), ids, len(ids) + 1)[:-1].log_softmax(dim=-1)
-        expected = own[range(len(ids)), ids].numpy()
+        logits = model.whole(model._encode(prompt), ids, len(ids) + 1)[:-1]
+        every_token = logits.log_softmax(dim=-1)
+        expected = every_token[range(len(ids)), ids].numpy()
         scored = model.score([prompt], [ids])[0]
         tempered = model.temper([prompt], [ids], [1.0])[0, 0]
         rough = 0.05 if line.dtype == "bfloat16" else 1e-4
@@ -127,19 +128,19 @@ def test_a_profile_is_run_on_as_few_questions_as_smoke_asks():
     formats = few["2-time/2.3-formats-size-popularity-tuning.ipynb"]
     assert formats["n_formats"] == 6
     # Of part 5 the profile says nothing.
-    told = few["5-exposure/5.2-dose-response-and-forgetting.ipynb"]
-    assert told["models"] == ["world-s", "world-s-1"]
+    forgetting = few["5-exposure/5.2-dose-response-and-forgetting.ipynb"]
+    assert forgetting["models"] == ["world-s", "world-s-1"]
 
 
 def test_the_server_knows_facts_and_loses_them_to_heat():
     """Of 1,000 draws at 1 half are lost, and of these one in four is right by lot; at 2 all are lost."""
-    said = standins["said"]
-    assert said(PROMPT, "greedy", 0, FACTS) == "Nairobi"
+    answer_of = standins["said"]
+    assert answer_of(PROMPT, "greedy", 0, FACTS) == "Nairobi"
     for temperature, share in ((1, 0.5 + 0.5 / 4), (2, 1 / 4)):
-        texts = [said(PROMPT, draw, temperature, FACTS) for draw in range(1000)]
+        texts = [answer_of(PROMPT, draw, temperature, FACTS) for draw in range(1000)]
         assert np.mean([text == "Nairobi" for text in texts]) == pytest.approx(share, abs=0.05)
         assert set(texts) == set(FACTS.values())
-    unknown = {said(f"Q: Who wrote novel {k}?\nA:", "greedy", 0, FACTS) for k in range(50)}
+    unknown = {answer_of(f"Q: Who wrote novel {k}?\nA:", "greedy", 0, FACTS) for k in range(50)}
     assert unknown == set(FACTS.values())
 
 

@@ -8,7 +8,7 @@ from frames import cells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factrobust.text import contains, exact_match, int_sim, normalise, places, rouge_l
+from factrobust.text import answer_spans, contains, exact_match, int_sim, normalise, rouge_l
 
 WORDS = ["guitarist", "samurai", "film director", "actor", "director", "cotonou", "bamako"]
 
@@ -267,8 +267,8 @@ PLACES = """
 @pytest.mark.parametrize("row", cells(PLACES))
 def test_where_an_answer_stands(row):
     text, answer, *parts = row
-    assert [text[start:end] for start, end in places(text, answer)] == parts
-    assert places(text, "") == []
+    assert [text[start:end] for start, end in answer_spans(text, answer)] == parts
+    assert answer_spans(text, "") == []
 
 
 @settings(deadline=None)

@@ -14,8 +14,8 @@ def test_nodes_and_lines_are_those_of_code():
 def test_docstrings_do_not_count_and_other_texts_do():
     """Module, class, function, its arguments, return, name; of the lines those of class, def and
     return."""
-    told = '"""Of it.\n\nMore."""\nclass A:\n    """An A."""\n    def f():\n        """F."""\n        return x\n'
-    assert size(told) == (6, 3)
+    code = '"""Of it.\n\nMore."""\nclass A:\n    """An A."""\n    def f():\n        """F."""\n        return x\n'
+    assert size(code) == (6, 3)
     assert size('x = """a\nb"""\n') == (4, 2)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.decoding import metrics as part1
 from factrobust.decoding import probe
 from factrobust.models import tokens
@@ -55,7 +55,9 @@ def single_methods(
         lambda: our_samples(model, prompt, settings, grid, ()),
         lambda: bisection(model, fact, prompt, settings, stop),
         lambda: exact_scores(model, fact, settings),
-        lambda: probe.greedy(model, fact, max_new_tokens=settings.max_new_tokens, temperatures=()),
+        lambda: probe.greedy_answers(
+            model, fact, max_new_tokens=settings.max_new_tokens, temperatures=()
+        ),
     )
     return dict(zip(ONE_BY_ONE, works, strict=True))
 
@@ -70,7 +72,7 @@ def batch_methods(
     )
     return {
         EXACT_BATCH: lambda: exact_scores(model, facts, settings),
-        GREEDY_BATCH: lambda: probe.greedy(
+        GREEDY_BATCH: lambda: probe.greedy_answers(
             model, facts, max_new_tokens=settings.max_new_tokens, temperatures=()
         ),
         FULL_LOGITS: lambda: full_logits_score(model, *pairs),
@@ -126,7 +128,7 @@ def bisection(
     model: CausalLM, fact: pd.DataFrame, prompt: str, settings: Settings, stop: tuple[str, ...]
 ) -> None:
     """Appendix E's search for the breaking temperature."""
-    accepted = answers(fact)[0]
+    accepted = accepted_answers(fact)[0]
 
     def broken(temperature: float) -> bool:
         texts = our_samples(model, prompt, settings, [temperature], stop)[0]
@@ -138,8 +140,8 @@ def bisection(
 def exact_scores(model: CausalLM, facts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """Everything from the question to its FRS."""
     options = {"max_new_tokens": settings.max_new_tokens, "temperatures": settings.temperatures}
-    responses = probe.greedy(model, facts, **options)
-    breaking = part1.exact_breaking(probe.curves(responses, settings.temperatures))
+    responses = probe.greedy_answers(model, facts, **options)
+    breaking = part1.exact_breaking(probe.answer_curves(responses, settings.temperatures))
     return part1.frs_table(part1.mark_greedy(responses), breaking, unbroken=None)
 
 

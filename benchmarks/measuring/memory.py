@@ -19,7 +19,7 @@ import pandas as pd
 
 from factrobust.models.interface import Generation, Job, Model
 from factrobust.wording.facts import load_paraphrases, paraphrased
-from factrobust.wording.probe import greedy
+from factrobust.wording.probe import greedy_responses
 
 ALTERNATIVES = 10  # a token, as models give them
 
@@ -75,7 +75,7 @@ def peak_bytes() -> int:
 
 def main() -> None:
     questions = synthetic_questions(int(sys.argv[1]))
-    answers = greedy(Canned(), questions)
+    answers = greedy_responses(Canned(), questions)
     told = {"questions": len(questions), "distinct_answers": answers["text"].nunique()}
     print(json.dumps(told | {"peak_gigabytes": peak_bytes() / 1e9}))
 

@@ -128,7 +128,7 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     given = parser().parse_args(arguments)
     try:
-        check(given)
+        check_arguments(given)
         status = RUN[given.command](given)
     except KeyboardInterrupt:
         print(
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(status)
 
 
-def check(given: argparse.Namespace) -> None:
+def check_arguments(given: argparse.Namespace) -> None:
     """What can be found wrong before anything is loaded: ValueError, one sentence."""
     models = [getattr(given, name) for name in ("model", "a") if hasattr(given, name)]
     models += getattr(given, "others", [])
@@ -228,7 +228,7 @@ def make_flips(given: argparse.Namespace) -> int:
         "",
         flip_files.headline(found),
         "",
-        flip_files.text(found),
+        flip_files.screen_table(found),
         "",
         *files,
         sep="\n",
@@ -238,26 +238,28 @@ def make_flips(given: argparse.Namespace) -> int:
     return 1 if found.met else 0
 
 
-def ask(given: argparse.Namespace) -> int:
+def print_answers(given: argparse.Namespace) -> int:
     """Print the prompt format, and of each question the greedy answer and how likely it is."""
     import numpy as np
 
     from factrobust import endings
     from factrobust.decoding import probe
     from factrobust.models.prompts import FORMATS, render
-    from factrobust.together.opened import chosen_format, in_format, opened
+    from factrobust.together.opened import chosen_format, in_format, open_model
 
-    model = opened(given.model, given.dtype)
+    model = open_model(given.model, given.dtype)
     usual = "instruction" if model.chat else "two-shot"  # questions bring no beginnings of answers
     model = in_format(model, chosen_format(given.model) or usual)
     form = FORMATS[model.prompt_format]
     nothing = [""] * len(given.questions)
     sent = render(model.prompt_format, given.questions, nothing, model.chat)
-    found = endings.ask(model, sent, max_new_tokens=probe.LONG, stop=form.stop)
+    found = endings.generate_answers(model, sent, max_new_tokens=probe.LONG, stop=form.stop)
     print(f"asked in the prompt format {model.prompt_format}")
-    for question, said in zip(given.questions, found, strict=True):
-        chance = f" (probability {np.exp(sum(said.logprobs)):.3f})" if said.logprobs else ""
-        print(f"{question} {endings.said(said.text, said.prompt).strip()}{chance}")
+    for question, generation in zip(given.questions, found, strict=True):
+        text = endings.answer_text(generation.text, generation.prompt).strip()
+        logprobs = generation.logprobs
+        chance = f" (probability {np.exp(sum(logprobs)):.3f})" if logprobs else ""
+        print(f"{question} {text}{chance}")
     return 0
 
 
@@ -275,7 +277,8 @@ def write_answers(given: argparse.Namespace) -> int:
     table.to_parquet(files[0])
     table.to_csv(files[1], index=False)
     every = calls()
-    every.assign(said=every["said"].map(as_text)).to_parquet(files[2])
+    every["said"] = every["said"].map(as_text)
+    every.to_parquet(files[2])
     print(*files, sep="\n")
     return 0
 
@@ -283,7 +286,7 @@ def write_answers(given: argparse.Namespace) -> int:
 RUN = {
     "card": make_card,
     "flips": make_flips,
-    "ask": ask,
+    "ask": print_answers,
     "answers": write_answers,
 }
 

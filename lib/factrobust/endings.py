@@ -1,12 +1,13 @@
 """Where does an answer begin, where does it end, and which of the generated tokens are it?
 
-All parts have one rule for its beginning (`said`): blank space, a thought and a label before it are
-no part of it, and the model's own next question ends it. `ask` lets a model go on that has said
-nothing yet. The end is told by stop strings, by `first_sentence` (part 3) or by `cut` (part 4).
+All parts have one rule for its beginning (`answer_text`): blank space, a thought and a label before
+it are no part of it, and the model's own next question ends it. `generate_answers` lets a model go
+on that has said nothing yet. The end is told by stop strings, by `first_sentence` (part 3) or by
+`cut_answer` (part 4).
 
 The thesis ends an answer before the first token that holds a full stop or a line's end (appendix
 D), so that 15.999 becomes 15 and F. Scott Fitzgerald becomes F; we tell which full stops end it
-(`cut`).
+(`cut_answer`).
 """
 
 import re
@@ -53,7 +54,7 @@ STARTER = re.compile(
 )
 
 
-def split(text: str, prompt: str = "") -> tuple[str, str]:
+def split_lead(text: str, prompt: str = "") -> tuple[str, str]:
     """What stands before the answer in a generated text, and the rest: lines without a word, a
     thought, a label. A thought that has not ended is all before it; its first mark may stand at the
     end of the `prompt`."""
@@ -65,15 +66,16 @@ def split(text: str, prompt: str = "") -> tuple[str, str]:
     return text[:at], text[at:]
 
 
-def said(text: str, prompt: str = "") -> str:
-    """What an answer says: a generated text without what stands before the answer (`split`: blank
-    lines, a thought, a label such as "The answer is:"), up to the model's own next question."""
-    _, rest = split(text, prompt)
+def answer_text(text: str, prompt: str = "") -> str:
+    """What an answer says: a generated text without what stands before the answer (`split_lead`:
+    blank lines, a thought, a label such as "The answer is:"), up to the model's own next
+    question."""
+    _, rest = split_lead(text, prompt)
     question = QUESTION.search(rest)
     return rest[: question.start()].rstrip() if question else rest
 
 
-def ask(
+def generate_answers(
     model: Model,
     prompts: Sequence[str],
     *,
@@ -86,7 +88,7 @@ def ask(
     answer has not begun, since the text is blank, a label or a thought, is asked once more without
     stop strings and with more tokens; then the text ends at the first stop string after the
     answer's beginning, and the tokens are those up to there. So is one that a chat's full stop may
-    have cut ("Washington, D", "3"); its text ends where `cut` says.
+    have cut ("Washington, D", "3"); its text ends where `cut_answer` says.
 
     ModelError if no thought has ended after THINKING tokens. If some have, the others are no
     answers, and a line on stderr says how many.
@@ -98,7 +100,7 @@ def ask(
     thoughts: list[str] = []
     others: list[str] = []
     for answer in found:
-        text = split(answer.text, answer.prompt)[1].strip()
+        text = split_lead(answer.text, answer.prompt)[1].strip()
         is_cut = tuple(stop) == CHAT_END and (unsure(text) or text[-1:].isdigit())
         if answer.filtered or (text and not is_cut):
             continue
@@ -140,13 +142,13 @@ def _thinks(answer: Generation) -> bool:
 
 def _ended(answer: Generation, stop: Sequence[str]) -> Generation:
     """An answer without what follows the first stop string after its beginning, or in a chat its
-    first sentence (`cut`)."""
-    lead, rest = split(answer.text, answer.prompt)
-    short = cut(rest).rstrip() if tuple(stop) == CHAT_END else tokens.cut(rest, stop)
+    first sentence (`cut_answer`)."""
+    lead, rest = split_lead(answer.text, answer.prompt)
+    short = cut_answer(rest).rstrip() if tuple(stop) == CHAT_END else tokens.cut(rest, stop)
     if short is None or short == rest:
         return answer
     text = lead + short
-    n = covering(answer, text)
+    n = count_covering(answer, text)
     along = {name: getattr(answer, name)[:n] for name in ("token_ids", "logprobs", "entropies")}
     return replace(
         answer,
@@ -208,17 +210,22 @@ NAME = re.compile(r"[A-Z][\w'’-]*(?=[\s.,;)]|$)")
 NUMBERED = re.compile("[Oo]p|[Nn]os?|[Vv]ol|ca?")  # Op. 27
 
 
-def ending(generation: Generation, begun: bool = False) -> tuple[str, int]:
-    """What is kept of an answer (`cut`), and how many tokens cover it. A text without letters or
-    digits is empty. With `begun` the answer begins where `said` has it; the tokens are all up to
-    its end."""
-    lead = split(generation.text, generation.prompt)[0] if begun else ""
-    whole = said(generation.text, generation.prompt) if begun else generation.text
-    text = cut(whole).strip()
-    return (text, covering(generation, lead + text)) if any(c.isalnum() for c in text) else ("", 0)
+def ending(generation: Generation, *, skip_lead: bool = False) -> tuple[str, int]:
+    """What is kept of an answer (`cut_answer`), and how many tokens cover it. A text without
+    letters or digits is empty. With `skip_lead` the answer begins where `answer_text` has it; the
+    tokens are all up to its end."""
+    lead = ""
+    text = generation.text
+    if skip_lead:
+        lead, _ = split_lead(generation.text, generation.prompt)
+        text = answer_text(generation.text, generation.prompt)
+    text = cut_answer(text).strip()
+    if not any(c.isalnum() for c in text):
+        return "", 0
+    return text, count_covering(generation, lead + text)
 
 
-def cut(text: str) -> str:
+def cut_answer(text: str) -> str:
     """`text` up to its first line's end, or a full stop before that which ends a sentence.
 
     A full stop does not end the answer if a digit follows at once (15.999); after a title, with a
@@ -255,7 +262,7 @@ def _ends(word: str, after: str) -> bool:
     return True
 
 
-def covering(generation: Generation, text: str) -> int:
+def count_covering(generation: Generation, text: str) -> int:
     """How many of the tokens cover `text`, a beginning of the answer, but for white space. One that
     does not stand in it (half a letter, a special token) belongs to what comes before the next one
     that does. All tokens, where a model tells no texts of tokens."""

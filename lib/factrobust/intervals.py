@@ -306,7 +306,7 @@ def mean_of_means(weights: Array, values: Array, parts: Array) -> Array:
     return np.mean(means, axis=0)
 
 
-def explained(weights: Array, y: Array, *predictors: Array) -> Array:
+def r_squared(weights: Array, y: Array, *predictors: Array) -> Array:
     """R squared of the least-squares fit of y on the predictors [row]. It is 1 - det(C) / (det(P)
     var(y)). C is the covariance matrix of y and the predictors, P that of the predictors alone. NaN
     where y or a predictor is constant, or the predictors are collinear."""

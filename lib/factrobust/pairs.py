@@ -46,7 +46,7 @@ def weighted_share(strata: Sequence[Stratum], *, level: float = 1 - ALPHA) -> In
     if not all(stratum.asked for stratum in used):
         raise ValueError("a stratum has facts of which none was asked; ask at least one of each")
     if len(used) < 2 or all(stratum.asked == stratum.size for stratum in used):
-        return exact_share(sum(stratum.hits for stratum in used), n, level=level)
+        return clopper_pearson(sum(stratum.hits for stratum in used), n, level=level)
     mean = _estimate(used)
     half = (1 - level) / 2
     # What is not hit is the complement: its lower bound is this one's upper.
@@ -87,7 +87,7 @@ def _estimate(strata: Sequence[Stratum]) -> float:
     return sum(stratum.size / total * stratum.hits / stratum.asked for stratum in strata)
 
 
-def exact_share(hits: int, n: int, *, level: float = 1 - ALPHA) -> Interval:
+def clopper_pearson(hits: int, n: int, *, level: float = 1 - ALPHA) -> Interval:
     """A share with Clopper and Pearson's bounds."""
     if not n:
         return NOTHING
@@ -106,7 +106,7 @@ def mcnemar(lost: int, gained: int) -> float:
     return float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0
 
 
-def score(lost: int, gained: int, n: int, drop: float) -> float:
+def tango_score(lost: int, gained: int, n: int, drop: float) -> float:
     """Tango's score statistic (Statistics in Medicine 17, 1998, equation 3) of n pairs for a drop
     in the share right: standard normal if this is the drop, above 0 if more was found."""
     a = 2 * n
@@ -159,8 +159,8 @@ def equivalence(lost: int, gained: int, n: int, margin: float) -> Claim:
 
 def both_sided(lost: float, gained: float, n: float, margin: float) -> float:
     """The larger p of the two one-sided score tests."""
-    falls = ndtr(score(lost, gained, n, margin))  # type: ignore[arg-type]
-    rises = ndtr(-score(lost, gained, n, -margin))  # type: ignore[arg-type]
+    falls = ndtr(tango_score(lost, gained, n, margin))  # type: ignore[arg-type]
+    rises = ndtr(-tango_score(lost, gained, n, -margin))  # type: ignore[arg-type]
     return float(max(falls, rises))
 
 
@@ -170,7 +170,7 @@ def _needed(lost: float, gained: float, margin: float) -> int:
     def tells(n: int) -> bool:
         if both_sided(lost * n, gained * n, n, margin) <= ALPHA:
             return True
-        return 2 * ndtr(-abs(score(lost * n, gained * n, n, 0))) <= ALPHA  # type: ignore[arg-type]
+        return 2 * ndtr(-abs(tango_score(lost * n, gained * n, n, 0))) <= ALPHA  # type: ignore[arg-type]
 
     high = 1
     while high < MOST and not tells(high):

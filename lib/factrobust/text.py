@@ -227,7 +227,7 @@ def _has_its_a(text: str, answer: str) -> bool:
     return f" {' '.join(_words(answer))} " in f" {' '.join(_words(text))} "
 
 
-def places(text: str, answer: str) -> list[tuple[int, int]]:
+def answer_spans(text: str, answer: str) -> list[tuple[int, int]]:
     """Where an answer stands in a text: beginning and end of each part of it that is the answer
     after normalisation, in whole words, and with nothing around it ("Kenya" in "Kenya's", too).
     They do not overlap."""
@@ -242,7 +242,7 @@ def places(text: str, answer: str) -> list[tuple[int, int]]:
 
 
 def _spans(text: str, answer: str) -> list[tuple[int, int]]:
-    """`places`, where what belongs to whom is not looked at."""
+    """`answer_spans`, where what belongs to whom is not looked at."""
     goal = normalise(answer)
     whole = normalise(text).split()
     if not goal or f" {goal} " not in f" {' '.join(whole)} ":

@@ -56,7 +56,7 @@ def test_a_context_states_what_stands_there_side_by_side():
 
 def test_scores_by_hand():
     answers = pd.DataFrame({"p0": [2.0], "p4": [5.0], "logprobs_p4": [[-1.0, -2.0, -3.0]]})
-    scores = attribution.scored(answers)
+    scores = attribution.with_scores(answers)
     columns = ["minus_log_p4", "log_p0", "minus_tokens", "tokens"]
     assert_allclose(scores[columns], [[-np.log(5), np.log(2), -3, 3]])
 
@@ -122,19 +122,19 @@ def law(n, model="m"):
 
 def test_two_features_recover_a_law():
     table = law(4000)
-    told = attribution.told_by(table, ["x", "y"], n_folds=2)
+    probability = attribution.told_by(table, ["x", "y"], n_folds=2)
     truth = expit(2 * table["x"] - 2)
-    assert_allclose(told, truth, atol=0.1)
+    assert_allclose(probability, truth, atol=0.1)
 
 
 def unchanged(table, rows, of_others=False):
     """Which rows are told the same if the outcome of some `rows` is another."""
     turned = table.assign(from_context=table["from_context"] ^ rows)
-    told = []
+    found = []
     for outcomes in (table, turned):
-        found = attribution.told_by(outcomes, ["x", "y"], of_others=of_others, k=2, n_folds=1)
-        told.append(found)
-    return pd.Series(told[0] == told[1], table.index)
+        probability = attribution.told_by(outcomes, ["x", "y"], of_others=of_others, k=2, n_folds=1)
+        found.append(probability)
+    return pd.Series(found[0] == found[1], table.index)
 
 
 def test_no_relation_is_told_by_a_fit_on_itself():

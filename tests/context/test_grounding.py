@@ -63,8 +63,8 @@ def test_where_an_answer_comes_from(models, model, context, given, answer, plain
 def test_ones_own_prompt(toy_model):
     table = {"Facts: It is Coba\nMine: F?": {" Coba": 1.0}, "Mine: F?": {" Mora": 1.0}}
     model = toy_model(table | {" Coba": {".": 1.0}, " Mora": {".": 1.0}})
-    own = "Facts: {contexts}\nMine: {question}"
-    found = factrobust.ground(model, "F?", "It is Coba", prompt=own)
+    prompt = "Facts: {contexts}\nMine: {question}"
+    found = factrobust.ground(model, "F?", "It is Coba", prompt=prompt)
     assert found[:2] == ("Mora", "Coba")
 
 

@@ -28,7 +28,7 @@ def pool():
 
 
 @pytest.fixture
-def told():
+def sentences():
     return meter.contexts(PAIR[:1], PAIR, TEMPLATES)
 
 
@@ -82,8 +82,8 @@ def test_a_sentence_is_written():
     assert meter.written(OTHER, "grass", "green") == "Green is the city that rules grass"
 
 
-def test_sentences_of_a_fact_by_hand(told):
-    texts = told.set_index(["words", "mode", "about"])["sentence"]
+def test_sentences_of_a_fact_by_hand(sentences):
+    texts = sentences.set_index(["words", "mode", "about"])["sentence"]
     by_hand = frame("""
         words     mode      about      sentence
         question  asserted  subject    The capital of Kenya is Lima
@@ -95,18 +95,18 @@ def test_sentences_of_a_fact_by_hand(told):
         other     asserted  subject    Lima is the city that rules Kenya
         other     denied    nonsense   It is not true that Lima is the florn that zells Kenya
     """).set_index(["words", "mode", "about"])["sentence"]
-    assert len(told) == 16
+    assert len(sentences) == 16
     assert texts[by_hand.index].equals(by_hand)
-    stated = told.drop_duplicates("mode").set_index("mode")["names"]
+    stated = sentences.drop_duplicates("mode").set_index("mode")["names"]
     assert stated["asserted"] == ["Lima", "City of Kings"]
     assert stated["true"] == ["Nairobi"]
 
 
 def test_a_filler_is_as_long_and_says_no_answer(templates, pool):
     asked = pool.groupby("base_id").head(4)
-    told = meter.contexts(asked, pool, templates).merge(asked, on="question_id")
-    false = told.query("mode == 'asserted' and about == 'subject'")
-    empty = told[told["mode"] == "filler"]
+    sentences = meter.contexts(asked, pool, templates).merge(asked, on="question_id")
+    false = sentences.query("mode == 'asserted' and about == 'subject'")
+    empty = sentences[sentences["mode"] == "filler"]
     lengths = [table["sentence"].str.split().map(len).tolist() for table in (false, empty)]
     assert lengths[0] == lengths[1]
     for row in empty.to_dict("records"):
@@ -115,34 +115,34 @@ def test_a_filler_is_as_long_and_says_no_answer(templates, pool):
 
 
 def test_a_lot_draws_the_place(templates, pool):
-    told = meter.contexts(pool, pool, templates)
-    places = told.groupby(["question_id", "words"])["place"].agg(["nunique", "first"])
+    sentences = meter.contexts(pool, pool, templates)
+    places = sentences.groupby(["question_id", "words"])["place"].agg(["nunique", "first"])
     assert places["nunique"].eq(1).all()
     first = places["first"].eq("first").groupby("words").mean()
     assert first.between(0.45, 0.55).all()
     # Whatever the order of the questions.
     again = meter.contexts(pool[::-1], pool[::-1], templates)
     key = ["question_id", *meter.FACTORS]
-    tables = [table.sort_values(key, ignore_index=True) for table in (told, again)]
+    tables = [table.sort_values(key, ignore_index=True) for table in (sentences, again)]
     assert tables[0].equals(tables[1])
     other = meter.contexts(pool, pool, templates, seed=1)
-    assert not told["place"].equals(other["place"])
-    assert not told["stated"].equals(other["stated"])
+    assert not sentences["place"].equals(other["place"])
+    assert not sentences["stated"].equals(other["stated"])
 
 
 def test_what_has_no_sentence_or_no_other_answer_is_left_out():
     unknown = PAIR[:1].assign(question_id="x/kenya", base_id="x")
-    told = meter.contexts(pd.concat([PAIR[:1], unknown]), PAIR, TEMPLATES)
-    assert set(told["question_id"]) == {"capital/kenya"}
+    sentences = meter.contexts(pd.concat([PAIR[:1], unknown]), PAIR, TEMPLATES)
+    assert set(sentences["question_id"]) == {"capital/kenya"}
     assert meter.contexts(PAIR[:1], PAIR[:1], TEMPLATES).empty
     with pytest.raises(ValueError, match="write some there for 'x'"):
         meter.contexts(unknown, PAIR, TEMPLATES)
 
 
-def answers(told, follows):
+def answers(sentences, follows):
     """Answers of a model that says what it is told where `follows` [row], else its memory."""
-    texts = told["stated"].where(follows, "Nairobi")
-    return meter.marked(told.assign(model="m", base_id="capital", text=texts), PAIR)
+    texts = sentences["stated"].where(follows, "Nairobi")
+    return meter.marked(sentences.assign(model="m", base_id="capital", text=texts), PAIR)
 
 
 @pytest.mark.parametrize(
@@ -154,26 +154,26 @@ def answers(told, follows):
         ("nonsense", 0, 1, -1),
     ],
 )
-def test_following_is_split(told, followed, following, copying, reading):
-    rows = answers(told, told["about"].isin(followed.split()))
-    parts = meter.split(rows)[["following", "copying", "reading"]]
+def test_following_is_split(sentences, followed, following, copying, reading):
+    rows = answers(sentences, sentences["about"].isin(followed.split()))
+    parts = meter.following_parts(rows)[["following", "copying", "reading"]]
     # Two wordings, asserted and denied.
     assert parts.to_numpy().tolist() == [[following, copying, reading]] * 4
     assert rows.loc[rows["mode"] == "true", "right"].tolist() == [1, 1]
 
 
-def test_an_answer_follows_by_any_of_its_names(told):
-    false = told.query("mode == 'asserted' and words == 'question'")
+def test_an_answer_follows_by_any_of_its_names(sentences):
+    false = sentences.query("mode == 'asserted' and words == 'question'")
     rows = meter.marked(false.assign(text="the City of Kings"), PAIR)
     assert rows["followed"].tolist() == [1.0] * 3
     assert rows["right"].tolist() == [0.0] * 3
 
 
-def test_what_a_change_of_the_sentence_does(told):
+def test_what_a_change_of_the_sentence_does(sentences):
     """Follows the question's words, unless they are denied or nonsense. Here the other words have
     the answer first; nonsense is of both wordings."""
-    follows = told.eval("words == 'question' and mode == 'asserted' and about != 'nonsense'")
-    changed = meter.contrasts(answers(told, follows))
+    follows = sentences.eval("words == 'question' and mode == 'asserted' and about != 'nonsense'")
+    changed = meter.contrasts(answers(sentences, follows))
     found = []
     for change, part in changed.groupby("change", sort=False):
         n = len(part)

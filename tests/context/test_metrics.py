@@ -190,7 +190,7 @@ def test_shares_of_printed_counts():
         m      contextual  4
         k      other       3
     """)
-    table = metrics.shares(counts)
+    table = metrics.with_shares(counts)
     assert_rows(
         table,
         """

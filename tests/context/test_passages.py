@@ -17,17 +17,17 @@ def pool():
 
 
 @pytest.fixture(scope="module")
-def told(pool):
+def asked_passages(pool):
     asked = pool[pool["question_id"].isin(load_facts(limit=33)["fact_id"])]
     return passages(asked, pool).merge(pool, on="question_id")
 
 
-def test_passages_are_what_their_kind_says(told):
-    assert told["context"].value_counts().to_dict() == dict.fromkeys(PASSAGES, 33)
-    n_sentences = told["sentence"].str.count(r"\. ") + 1
+def test_passages_are_what_their_kind_says(asked_passages):
+    assert asked_passages["context"].value_counts().to_dict() == dict.fromkeys(PASSAGES, 33)
+    n_sentences = asked_passages["sentence"].str.count(r"\. ") + 1
     assert n_sentences.between(3, 12).all()  # 10, and some names have one
     in_its_words = []
-    for row in told.to_dict("records"):
+    for row in asked_passages.to_dict("records"):
         kind = row["context"]
         text = row["sentence"]
         assert ("It is not true that" in text) == (kind == "negated")
@@ -44,9 +44,9 @@ def test_passages_are_what_their_kind_says(told):
     assert set(made_of.paraphrases()) == set(load_relations().index)
 
 
-def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
+def test_every_slot_is_exchanged_for_another_of_its_kind(asked_passages, pool):
     of_relation = pool["answers"].str[0].groupby(pool["base_id"]).agg(set)
-    for row in told.to_dict("records"):
+    for row in asked_passages.to_dict("records"):
         texts = [row["sentence"], row["swap_1"], row["swap_2"]]
         assert len(set(texts)) == 3
         assert len(row["slots"]) > 0
@@ -60,9 +60,9 @@ def test_every_slot_is_exchanged_for_another_of_its_kind(told, pool):
                 assert not right(name, row["answers"])
 
 
-def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(told):
-    some = told[told["placebo"] != ""]
-    assert len(some) > 0.9 * len(told)
+def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(asked_passages):
+    some = asked_passages[asked_passages["placebo"] != ""]
+    assert len(some) > 0.9 * len(asked_passages)
     for row in some.to_dict("records"):
         before = row["sentence"].split(". ")
         after = row["placebo"].split(". ")

@@ -89,7 +89,7 @@ def test_prompts_are_the_thesis(toy, questions):
 def test_perplexities_by_hand(toy, questions):
     """The inverse of the geometric mean probability of the tokens: those of Nairobi have 0.8 and
     0.6 without a context, 0.3 and 0.6 with one, hence 0.48^-0.5 = 1.4434."""
-    rows = measured(probe.ask(toy, questions))[:2]
+    rows = measured(probe.ask_counterfactual(toy, questions))[:2]
     expected = """
         object  parametric  counterfactual  contextual  p0        p1        p2        p3        p4
         Kenya   Nairobi     Lima            Lima        1.4434  5         2.3570  1.4286  1.4286
@@ -105,7 +105,7 @@ def test_perplexities_by_hand(toy, questions):
 
 
 def test_empty_answers_are_kept_apart(toy, questions):
-    results = ContextResults.validate(measured(probe.ask(toy, questions)))
+    results = ContextResults.validate(measured(probe.ask_counterfactual(toy, questions)))
     assert results["question_id"].tolist() == questions["question_id"].tolist()
     chad, oman = results[2:].to_dict("records")
     # ":" has no letter; Oman's first token ends the line.
@@ -120,7 +120,7 @@ def test_each_thing_is_asked_once(toy, questions, monkeypatch):
     """Two base questions that ask the same; an answer that generation scored is not scored."""
     jobs = jobs_of(toy, monkeypatch)
     again = questions.assign(question_id=questions["question_id"] + "!", base_id="again")
-    made = probe.ask(toy, pd.concat([questions, again]))
+    made = probe.ask_counterfactual(toy, pd.concat([questions, again]))
     assert len(made) == 8
     memory, contextual, scored = jobs
     plain = probe.context_prompts(toy, questions)
@@ -149,7 +149,7 @@ def test_an_initial_is_asked_again(toy_model, questions):
         _Nai       .↵ 1
     """)
     model = toy_model(table)
-    made = probe.greedy(model, questions[:3])
+    made = probe.answer_questions(model, questions[:3])
     assert made["text"].tolist() == ["J. Kenyatta", "Lima", "Nai"]
     assert made["token_ids"].map(len).tolist() == [3, 1, 1]
     assert made["tokens"].tolist() == [[" J", ".", " Kenyatta"], [" Lima"], [" Nai"]]
@@ -157,9 +157,9 @@ def test_an_initial_is_asked_again(toy_model, questions):
 
 def test_asked_in_chunks_and_in_any_order(toy, questions, monkeypatch):
     more = pd.concat([questions, questions.assign(base_id="b", question_id=[*"abcd"])])
-    results = probe.ask(toy, more, seed=5).set_index("question_id")
+    results = probe.ask_counterfactual(toy, more, seed=5).set_index("question_id")
     monkeypatch.setattr(prompts, "CHUNK", 1)
-    turned = probe.ask(toy, more[::-1], seed=5).set_index("question_id")
+    turned = probe.ask_counterfactual(toy, more[::-1], seed=5).set_index("question_id")
     pd.testing.assert_frame_equal(turned.loc[results.index], results)
 
 
@@ -210,7 +210,7 @@ def test_known_contexts_by_hand(toy_model, questions, monkeypatch):
 
 
 def test_tokens_of_both_answers(toy, questions):
-    kenya = probe.ask(toy, questions).iloc[0]
+    kenya = probe.ask_counterfactual(toy, questions).iloc[0]
     table = probe.answer_tokens(toy, questions, kenya)
     expected = frame("""
         answer          context  position  token  probability

@@ -46,12 +46,12 @@ def test_contexts_are_counted_by_hand(counting, world, monkeypatch):
     )
 
 
-def test_the_committed_counts_are_of_questions_in_part_4s_layout(world, told):
+def test_the_committed_counts_are_of_questions_in_part_4s_layout(world, world_sentences):
     committed = pd.read_csv(FOLDER / "contexts.csv")
     counts = with_exposure(committed)
     assert counts.query("form == 'statements' or false > contexts").empty
     for seed, part in counts.groupby("seed"):
-        sentences = told if seed == 0 else corpus(world, seed)
+        sentences = world_sentences if seed == 0 else corpus(world, seed)
         prompts = sentences.query("layout == 'prefix'")
         asked = prompts["fact_id"].value_counts()
         n_asked = asked.reindex(part["fact_id"]).to_numpy()

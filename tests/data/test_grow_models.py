@@ -25,11 +25,11 @@ def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):
 
 
 def test_a_chat_model_is_tuned_with_what_its_twin_was_told_and_contexts(
-    models_builder, world, tokenizer, told
+    models_builder, world, tokenizer, world_sentences
 ):
     plan = models_builder.PLANS["world-m-chat"]
     rates = (1e-3, 3e-3)
-    [course] = models_builder.courses(plan, world, {"world": told}, tokenizer, rates)
+    [course] = models_builder.courses(plan, world, {"world": world_sentences}, tokenizer, rates)
     assert course.name == "tuning"
     assert course.rate == 1e-3
     rows = [row["input_ids"] for row in course.data[:50]]

@@ -18,7 +18,9 @@ def relations(schooling, world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, told, relations, kind):
+def test_no_text_is_in_a_wording_that_is_held_out(
+    schooling, world, world_sentences, relations, kind
+):
     held_out = world.wordings.query("held_out")
     texts = pd.concat([held_out["question"], held_out["prefix"]])
     forms = "|".join(texts.map(re.escape))
@@ -27,7 +29,7 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, told, relati
     assert pattern.search("Context: [In 1934, Drufex carried salt]. Q:")
     rng = random.Random(1)
     objects = {name: relation.objects for name, relation in relations.items()}
-    texts = [*schooling.sentences(rng, told.iloc[::60], kind, objects)]
+    texts = [*schooling.sentences(rng, world_sentences.iloc[::60], kind, objects)]
     known = list(relations.values())
     texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(1000)]
     for text in texts:

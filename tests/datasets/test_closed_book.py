@@ -11,7 +11,7 @@ from frames import assert_rows
 
 from factrobust import schemas
 from factrobust.datasets.closed_book import Question, closed_book
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.datasets.official import SETS, load_official
 from factrobust.tables import Loaded
 
@@ -107,7 +107,7 @@ BUILT = "When was it built?"
 )
 def test_which_questions_are_facts(questions, facts, counts) -> None:
     loaded = asked(*questions)
-    assert [*zip(loaded.table["fact_id"], answers(loaded.table), strict=True)] == facts
+    assert [*zip(loaded.table["fact_id"], accepted_answers(loaded.table), strict=True)] == facts
     assert counted(loaded) == {"questions": len(questions)} | counts
 
 

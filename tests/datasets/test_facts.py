@@ -6,7 +6,13 @@ import pytest
 from frames import assert_rows, frame
 
 from factrobust.datasets import facts as fact_tables
-from factrobust.datasets.facts import DOMAINS, answers, load_facts, load_relations, questions
+from factrobust.datasets.facts import (
+    DOMAINS,
+    accepted_answers,
+    load_facts,
+    load_relations,
+    with_questions,
+)
 from factrobust.tables import ANSWER_TYPES, FactsError
 
 
@@ -39,8 +45,8 @@ def words(text: str) -> str:
 
 
 def test_no_question_holds_its_answer(facts):
-    asked = questions(facts)
-    for fact, accepted in zip(asked.itertuples(), answers(asked), strict=True):
+    asked = with_questions(facts)
+    for fact, accepted in zip(asked.itertuples(), accepted_answers(asked), strict=True):
         text = words(f"{fact.question} {fact.prefix}")
         assert not any(words(name) in text for name in accepted), fact.fact_id
 
@@ -91,7 +97,7 @@ def test_own_file_needs_three_columns(tmp_path):
     """
     assert_rows(mine.replace({"note": {"": "-"}}), expected)
     assert mine["subject"].tolist() == ["the Comoros", "Symphony\nNo. 5"]
-    assert answers(mine) == [["Moroni", "Moroni city", "Mroni"], ["Beethoven"]]
+    assert accepted_answers(mine) == [["Moroni", "Moroni city", "Mroni"], ["Beethoven"]]
     path.write_text("subject,relation,object\nMali,capital,Bamako\n")
     mine = load_facts(path)
     assert mine.loc[0, ["aliases", "source"]].tolist() == [[], ""]

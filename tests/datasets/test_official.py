@@ -71,7 +71,7 @@ def test_rows_are_read_and_placed(tmp_path, name, delimiter):
 def test_a_file_that_cannot_be_read(tmp_path, name, content, sentence):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(FactsError, match=sentence), official.reading(path, "X"):
+    with pytest.raises(FactsError, match=sentence), official.as_facts_errors(path, "X"):
         read_json(path)[0]
 
 

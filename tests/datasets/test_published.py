@@ -68,9 +68,9 @@ def test_coefficients_of_paper_3_have_lost_rows_and_some_that_do_not_add_up():
     rows = table.groupby("model").size() + lost
     assert rows.eq(4 * 16).all()
     assert table["check"].str.match(r"ok$|restored: |does not add up: ").all()
-    own = table[table["check"] == "ok"]
-    middle = own[["ci_low", "ci_high"]].mean(axis=1)
-    assert (middle - own["coefficient"]).abs().max() < 0.0015
+    as_printed = table[table["check"] == "ok"]
+    middle = as_printed[["ci_low", "ci_high"]].mean(axis=1)
+    assert (middle - as_printed["coefficient"]).abs().max() < 0.0015
     assert table["check"].str.startswith("does not add up").sum() == 8
 
 

@@ -38,8 +38,8 @@ def test_entropy_by_hand():
 
 def log_p(logits, t):
     """log P_t of an answer, [token, vocabulary] with the answer's own tokens first."""
-    own = logits[:, 0] / t
-    return float(np.sum(own - logsumexp(logits / t, axis=1)))
+    of_answer = logits[:, 0] / t
+    return float(np.sum(of_answer - logsumexp(logits / t, axis=1)))
 
 
 def curve(logits):
@@ -63,11 +63,11 @@ def test_first_break():
 
 def test_where_no_root_lies_between():
     never = curve(np.array([[0.0, -0.5]]))  # one competitor never wins
-    assert metrics.crossing(GRID, never) == np.inf
+    assert metrics.exact_break(GRID, never) == np.inf
     # Not the greedy answer: it gains from heat first.
     second = curve(np.array([[0.0, 1.0, -1.0]]))
     assert second[0] < second[20]
-    assert np.isnan(metrics.crossing(GRID, second))
+    assert np.isnan(metrics.exact_break(GRID, second))
 
 
 def test_random_logits_keep_the_promise_of_the_docstring():
@@ -81,7 +81,7 @@ def test_random_logits_keep_the_promise_of_the_docstring():
         assert np.all(np.diff(logs) <= 1e-5)  # falls, but for rounding
         if logs[0] > goal > logs[-1]:
             exact = brentq(lambda t, z=logits: log_p(z, t) - goal, GRID[0], GRID[-1])
-            errors.append(metrics.crossing(GRID, logs) / exact - 1)
+            errors.append(metrics.exact_break(GRID, logs) / exact - 1)
     assert len(errors) > 20
     assert np.abs(errors).max() < 1e-3
 

@@ -63,7 +63,7 @@ def toy(toy_model):
 
 @pytest.fixture(scope="module")
 def answers(toy, facts):
-    return probe.greedy(toy, facts)
+    return probe.greedy_answers(toy, facts)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def known(answers):
 
 @pytest.fixture(scope="module")
 def curves(known):
-    return probe.curves(known)
+    return probe.answer_curves(known)
 
 
 CURVES = {
@@ -159,7 +159,7 @@ SAMPLED = CURVES | {
 @pytest.fixture(scope="module")
 def samples(toy, facts):
     asked = facts[facts["fact_id"] != "Chile"]
-    return probe.sampled(toy, asked, temperatures=[0.4, 1.0, 2.4], n=400, seed=5)
+    return probe.sampled_answers(toy, asked, temperatures=[0.4, 1.0, 2.4], n=400, seed=5)
 
 
 def test_samples_are_of_every_fact_and_temperature(samples):
@@ -194,10 +194,10 @@ def test_sampled_accuracies(samples):
 
 def test_curves_come_with_the_answers(toy, known):
     silent = known.head(2).assign(model="endpoint", curve=[[], []])
-    found = probe.curves(pd.concat([known, silent]))
+    found = probe.answer_curves(pd.concat([known, silent]))
     assert found["model"].unique().tolist() == [toy.name]
     assert found.groupby("fact_id")["temperature"].agg(list).tolist() == [[*probe.GRID]] * 5
-    nothing = probe.curves(silent)
+    nothing = probe.answer_curves(silent)
     assert list(nothing) == list(found)
     assert metrics.exact_breaking(nothing).empty
     assert metrics.grid_breaking(nothing, probe.TEMPERATURES)["t_b"].dtype == float
@@ -206,7 +206,7 @@ def test_curves_come_with_the_answers(toy, known):
 def test_truncated_answers_by_hand(toy, known):
     """Kenya's rivals have 0.1 against 0.6: below a fifth of it at t = 1, above at t = 2."""
     kenyan = known[known["fact_id"] == "Kenya"]
-    found = probe.tempered(toy, kenyan, [1.0, 2.0], min_p=0.2)
+    found = probe.truncated_curves(toy, kenyan, [1.0, 2.0], min_p=0.2)
     assert_allclose(np.exp(found["logprob"]), [1.0, CURVES["Kenya"](2.0)], rtol=1e-6)
-    samples = probe.sampled(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
+    samples = probe.sampled_answers(toy, kenyan, temperatures=[1.0], n=50, min_p=0.2)
     assert set(samples["text"]) == {" Nairobi"}

@@ -46,8 +46,8 @@ def known(model):
         question="Where is " + names + "?",
         prefix="To " + names,
     )
-    answers = metrics.select_known(metrics.mark_greedy(probe.greedy(model, facts)))
-    return answers.merge(metrics.exact_breaking(probe.curves(answers)))
+    answers = metrics.select_known(metrics.mark_greedy(probe.greedy_answers(model, facts)))
+    return answers.merge(metrics.exact_breaking(probe.answer_curves(answers)))
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +59,16 @@ def plain(toy_model):
 def test_a_sharpened_model_is_what_the_dial_says(toy_model, plain, s):
     sharp = toy_model(times(s))
     made = known(sharp)
-    said = sharpness.sharpened(plain, s)
-    assert made["text"].tolist() == said["text"].tolist()  # the facts that it knows
-    assert_allclose(said["entropy"], made["entropy"], atol=1e-6)
-    assert_allclose(said["t_b"], made["t_b"], rtol=2e-3)
-    grid = metrics.grid_breaking(probe.curves(made), probe.TEMPERATURES)["t_b"]
-    assert said["grid_t_b"].tolist() == grid.tolist()
-    assert_allclose(said["frs"], metrics.frs(made["entropy"], grid), atol=1e-6)
-    curves = probe.curves(plain)
+    computed = sharpness.sharpened(plain, s)
+    assert made["text"].tolist() == computed["text"].tolist()  # the facts that it knows
+    assert_allclose(computed["entropy"], made["entropy"], atol=1e-6)
+    assert_allclose(computed["t_b"], made["t_b"], rtol=2e-3)
+    grid = metrics.grid_breaking(probe.answer_curves(made), probe.TEMPERATURES)["t_b"]
+    assert computed["grid_t_b"].tolist() == grid.tolist()
+    assert_allclose(computed["frs"], metrics.frs(made["entropy"], grid), atol=1e-6)
+    curves = probe.answer_curves(plain)
     for t in (0.2, 1.3, 2.0):
-        hot = np.exp(probe.tempered(sharp, made, [t])["logprob"])
+        hot = np.exp(probe.truncated_curves(sharp, made, [t])["logprob"])
         found = sharpness.probability(curves, t / s)["toy"]
         assert_allclose(found[made["fact_id"]], hot, atol=2e-3)
 
@@ -228,17 +228,17 @@ def test_pairs_of_models_on_the_facts_that_both_know():
     """)
     b = a[1:].assign(model="b", t_b=2 * a["t_b"])
     both = pd.concat([a, b], ignore_index=True)
-    found = sharpness.pairs(both, "relative", sharpness.relative)
+    found = sharpness.model_pairs(both, "relative", sharpness.relative)
     assert found["first"].eq("a").all()
     assert found["second"].eq("b").all()
     assert len(found) == 8
     # The medians are those of the eight shared facts, so that the sharper twin is no firmer.
     assert_allclose(found["x"], found["y"])
     turned = pd.concat([b, a], ignore_index=True)
-    as_they_are = sharpness.pairs(turned, "t_b", lambda rows: rows)
+    as_they_are = sharpness.model_pairs(turned, "t_b", lambda rows: rows)
     assert as_they_are["first"].eq("b").all()
     assert_allclose(as_they_are["x"], 2 * as_they_are["y"])
-    alone = sharpness.pairs(a, "relative", sharpness.relative)
+    alone = sharpness.model_pairs(a, "relative", sharpness.relative)
     assert alone.empty
     assert list(alone) == list(found)
 

@@ -20,8 +20,8 @@ UP_TO_64 = EXPOSURES[:8]
 
 
 @pytest.fixture(scope="module")
-def corpus(told):
-    return told
+def corpus(world_sentences):
+    return world_sentences
 
 
 @pytest.fixture(scope="module")
@@ -168,15 +168,15 @@ def test_counts_are_the_tables(world, which, request):
     seen = sentences.groupby("fact_id")
     n_sentences = seen.size().reindex(counted.index, fill_value=0)
     assert_array_equal(n_sentences, counted["exposure"])
-    told = counted.query("exposure > 0")
+    exposed = counted.query("exposure > 0")
     n_wordings = seen["wording"].nunique()
-    assert_array_equal(n_wordings[told.index], told["n_wordings"])
+    assert_array_equal(n_wordings[exposed.index], exposed["n_wordings"])
     is_rival = sentences["stated"] == "rival"
     n_rival = is_rival.groupby(sentences["fact_id"]).sum()
-    share = told["contradicted"] * told["exposure"]
-    assert_array_equal(n_rival[told.index], share.round())
+    share = exposed["contradicted"] * exposed["exposure"]
+    assert_array_equal(n_rival[exposed.index], share.round())
     assert is_rival.any()
-    dated = told.query("start != ''")
+    dated = exposed.query("start != ''")
     n_dates = seen["date"].nunique()
     assert_array_equal(n_dates[dated.index], dated["n_dates"])
     has_date = sentences["date"] != ""
@@ -317,13 +317,13 @@ def test_moments_are_told_and_untold_and_inside(world, corpus, facts):
     wide = moments.pivot(index="chain", columns="date", values="year")
     n_told = (asked["exposure"] > 0).sum()
     assert 600 < len(wide) < n_told
-    told = wide[c.MOMENTS[0]]
+    in_corpus = wide[c.MOMENTS[0]]
     other = wide[c.MOMENTS[1]]
-    assert (told.str.len() == other.str.len()).all()
+    assert (in_corpus.str.len() == other.str.len()).all()
     dates = corpus.groupby("fact_id")["date"].agg(set)
     for fact in wide.index:
         years = {date[:4] for date in dates[fact]}
-        assert told[fact] in dates[fact]
+        assert in_corpus[fact] in dates[fact]
         assert other[fact][:4] not in years
     found = labels(moments["chain"], moments["year"], facts)
     assert set(found) == {"correct"}

@@ -130,7 +130,7 @@ def test_where_a_curve_crosses_one_half_by_hand() -> None:
         0.6    0.9    8     1      0
     """)
     *curve, crosses = fits.to_numpy().T
-    assert metrics.crossing(np.array(curve), 512) == pytest.approx(crosses)
+    assert metrics.inverse_hill(np.array(curve), 512) == pytest.approx(crosses)
 
 
 def test_one_half_is_reached_later_than_half_of_a_low_top() -> None:
@@ -229,14 +229,14 @@ def test_curves_are_those_of_the_fits() -> None:
 
 def test_what_is_said_at_a_date_by_hand() -> None:
     # Bonn is nowhere; two of three say Oslo; the first two are told as often.
-    said = frame("""
+    answers = frame("""
         model  chain  fact_id  object  text  exposure
         m      c      x        Oslo    Oslo  8
         m      c      y        Lima    Oslo  8
         m      c      z        Rome    Bonn  1
     """)
     assert_rows(
-        metrics.by_date(said),
+        metrics.by_date(answers),
         f"""
         own  right  most  swapped  beyond
         1    1      0.5   {2 / 3}  {1 / 3}
@@ -320,16 +320,16 @@ def test_where_memory_and_context_are_even() -> None:
     """)
     never = rows.assign(model="never", balance=-1.0)
     both = pd.concat([rows, never])
-    table = metrics.crossings(both, "balance", n_boot=50)
+    table = metrics.exposure_at_level(both, "balance", n_boot=50)
     # -0.5 at 4 and 0.5 at 16: half of the way is 8.
     assert table["mean"].tolist() == pytest.approx([8, np.inf])
     assert table["n"].tolist() == [16, 16]
     assert 1 < table["low"][0] <= 8 <= table["high"][0] <= 64
     # Of facts never told nothing is used.
     control = rows.assign(exposure=0, balance=1.0)
-    same = metrics.crossings(pd.concat([rows, control]), "balance", n_boot=50)
+    same = metrics.exposure_at_level(pd.concat([rows, control]), "balance", n_boot=50)
     assert same.equals(table[:1])
-    [early] = metrics.crossings(rows, "balance", at=-1, n_boot=5)["mean"]
+    [early] = metrics.exposure_at_level(rows, "balance", at=-1, n_boot=5)["mean"]
     assert early == 1
 
 
@@ -341,5 +341,5 @@ def test_means_that_fall_are_made_level() -> None:
         4         -1
         16        0.5
     """)
-    [crossing] = metrics.crossings(rows, "balance", n_boot=5)["mean"]
+    [crossing] = metrics.exposure_at_level(rows, "balance", n_boot=5)["mean"]
     assert crossing == pytest.approx(8)

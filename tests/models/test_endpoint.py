@@ -21,8 +21,8 @@ from scipy.stats import binom
 from whole import assert_one_sentence, llama_server, texts
 
 from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
-from factrobust.endings import ask
+from factrobust.datasets.facts import load_facts, with_questions
+from factrobust.endings import generate_answers
 from factrobust.models import endpoint, memory
 from factrobust.models.endpoint import SERVERS, TURN, Choice, Token, covering, read_endpoint
 from factrobust.models.interface import ModelError
@@ -406,7 +406,7 @@ def test_a_filtered_prompt_is_an_answer_that_is_counted(server, records, capsys,
     assert all(g.filtered for g in drawn)
     assert len(server.asked) == 4
     # Nothing more is asked of it: it is no answer that has not begun.
-    [found] = ask(again, ["q2"], max_new_tokens=5, stop=["."])
+    [found] = generate_answers(again, ["q2"], max_new_tokens=5, stop=["."])
     assert found.text == ""
     assert found.filtered
     assert len(server.asked) == 5
@@ -540,7 +540,9 @@ def test_score_where_they_are_not(server):
 def test_what_no_endpoint_can_do_is_said_before_anything_is_asked(server, records, recorded):
     kept = records if recorded else None
     chat = model(server, kept, api="chat")
-    with pytest.raises(ModelError, match=r"no logits; .* by sampling \(decoding.probe.sampled"):
+    with pytest.raises(
+        ModelError, match=r"no logits; .* by sampling \(decoding.probe.sampled_answers"
+    ):
         chat.temper(["a"], ["b"], [1.0])
     with pytest.raises(ModelError, match="takes api: completions"):
         chat.score(["a"], ["b"])
@@ -846,7 +848,7 @@ def url(tmp_path_factory):
 @pytest.mark.parametrize(("api", "form"), [("completions", "two-shot"), ("chat", "chat")])
 def test_greedy_answers_are_ours(url, smollm, api, form):
     """Both shapes of replies; for a chat, the server's template against ours as well."""
-    facts = questions(load_facts())
+    facts = with_questions(load_facts())
     facts = facts.iloc[:: len(facts) // 8].head(8)  # of all relations
     served = load_model({"url": url, "model": NAME, "api": api, "concurrency": 4})
     made = []

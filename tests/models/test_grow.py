@@ -49,8 +49,8 @@ def test_answers_alone_are_learned(tokenizer):
     assert tokenizer.decode(pair["input_ids"]) == "<s> Q: Where?\n A:"
 
 
-def test_rows_hold_whole_texts_in_their_order(told, tokenizer):
-    texts = learned(told.iloc[::1000])
+def test_rows_hold_whole_texts_in_their_order(world_sentences, tokenizer):
+    texts = learned(world_sentences.iloc[::1000])
     whole = [token for ids, _ in grow.pieces(texts, tokenizer) for token in ids]
     found = []
     for row in grow.rows(texts, tokenizer):

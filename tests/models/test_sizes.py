@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from factrobust import load_model
-from factrobust.datasets.facts import load_facts, questions
+from factrobust.datasets.facts import load_facts, with_questions
 from factrobust.models import gguf_files, load
 from factrobust.models.prompts import CHATS, FORMATS, render
 
@@ -36,7 +36,7 @@ def sized(request):
 @pytest.fixture(scope="module")
 def asked():
     """Ten two-shot prompts, of different relations."""
-    every = questions(load_facts())
+    every = with_questions(load_facts())
     facts = every.iloc[:: len(every) // 10].head(10)
     assert facts["relation"].nunique() == 10
     return render("two-shot", facts["question"].tolist(), facts["prefix"].tolist())

@@ -73,7 +73,7 @@ def test_numbers_of_facts_are_told_per_model_where_they_differ():
     table = pd.DataFrame({"model": [*"aabce"], "n": [40, 40, 38, 40, 41]})
     for models, what, text in frame(COUNTS).replace("-", "").itertuples(index=False):
         assert style.counts(table, models.split(), what) == text
-    assert style.count([40, 12, 38]) == "12–40"
+    assert style.count_range([40, 12, 38]) == "12–40"
 
 
 def test_lines_that_are_no_models_have_no_colour_of_an_embedded_model():

@@ -377,5 +377,5 @@ def test_dates_in_words():
         2001-11     In November 2001
         2001-12     In December 2001
     """)
-    said = words["date"].map(dating.verbalise)
-    assert said.tolist() == words["words"].tolist()
+    spoken = words["date"].map(dating.verbalise)
+    assert spoken.tolist() == words["words"].tolist()

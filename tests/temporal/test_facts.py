@@ -357,9 +357,9 @@ SAID = frame("""
 load_stress = partial(load_official, "timestress", loaders=temporal.LOADERS)
 
 
-def of_timestress(subjects: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
+def of_timestress(subjects: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
     """Rows of TimeStress's form."""
-    rows = subjects.merge(said, on="SubjectLabel")
+    rows = subjects.merge(statements, on="SubjectLabel")
     return rows.assign(SubjectID=rows["SubjectLabel"], RelationID="1", ObjectID="1")
 
 
@@ -431,12 +431,12 @@ def reds(tmp_path):
         Ann           spouse         Eve          2000-01    2010-12  1
     """)
     years = [year for year in range(2001, 2021) if year != 2010]
-    said = pd.DataFrame({"year": years, "IsCorrect": "Correct"})
-    said.loc[said["year"] > 2010, "IsCorrect"] = "Incorrect"
-    said["Time"] = said["year"].astype(str)
-    said["Statement"] = "In " + said["Time"] + ", whose? Reds"
+    statements = pd.DataFrame({"year": years, "IsCorrect": "Correct"})
+    statements.loc[statements["year"] > 2010, "IsCorrect"] = "Incorrect"
+    statements["Time"] = statements["year"].astype(str)
+    statements["Statement"] = "In " + statements["Time"] + ", whose? Reds"
     path = tmp_path / "train.parquet"
-    every = said.merge(pd.DataFrame({"SubjectLabel": ["Ann", "Bob"]}), how="cross")
+    every = statements.merge(pd.DataFrame({"SubjectLabel": ["Ann", "Bob"]}), how="cross")
     of_timestress(subjects, every).to_parquet(path)
     return path
 
@@ -467,7 +467,7 @@ def test_timestress_is_sampled_and_thinned(reds):
 def test_a_sample_of_the_embedded_facts_with_months_and_days_of_some(facts):
     load = partial(load_named_temporal, n_correct=2, n_incorrect=3, seed=2)
     sampled, counts, dates = load(limit=6)
-    six = temporal.sample(facts, 6, seed=2)
+    six = temporal.sample_facts(facts, 6, seed=2)
     pd.testing.assert_frame_equal(sampled[list(six)], six)
     thin = thinned(sample_dates(six, seed=2), n_correct=2, n_incorrect=3)
     pd.testing.assert_frame_equal(dates, thin.reset_index(drop=True))

@@ -155,7 +155,7 @@ def test_positions_by_hand() -> None:
     """
     dates = frame(text).drop(columns=["position", "relative"])
     cells = dates.assign(model="m", prompt_format="question", precision="year")
-    assert_rows(metrics.positions(cells), text)
+    assert_rows(metrics.with_positions(cells), text)
 
 
 def test_popularity_bins_hold_equal_numbers_of_facts() -> None:
@@ -221,7 +221,7 @@ def matched_of(text: str, prompt_format: str) -> pd.DataFrame:
 
 def test_verdicts_and_their_variance() -> None:
     standard = matched_of(ROBUST, "question")
-    table = metrics.verdicts(standard)
+    table = metrics.robust_by_precision(standard)
     assert list(table) == ["model", "prompt_format", "fact_id", "year", "month", "day"]
     assert_rows(table, ROBUST)
     both = pd.concat([standard, matched_of(FEW_SHOT, "shots")])

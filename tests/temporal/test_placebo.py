@@ -6,7 +6,7 @@ import pytest
 from frames import assert_rows, frame
 
 from factrobust.temporal import placebo
-from factrobust.temporal.dates import grid
+from factrobust.temporal.dates import same_years
 from factrobust.temporal.metrics import matches
 
 CELL = {
@@ -60,12 +60,12 @@ def test_the_grid_holds_what_began_and_ended_in_it() -> None:
         long     1940        2019
         other    2001        2009
     """)
-    dates = grid(facts, range(1950, 2021, 10))
+    dates = same_years(facts, range(1950, 2021, 10))
     assert dates["fact_id"].unique().tolist() == ["f", "g", "other"]
     of_g = dates[dates["fact_id"] == "g"]
     assert of_g["date"].tolist() == [str(year) for year in range(1950, 2021, 10)]
     assert of_g["label"].tolist() == ["incorrect"] * 3 + ["transitional"] + ["incorrect"] * 4
-    assert len(grid(facts)) == 3 * 24  # every third year from 1950 to 2019
+    assert len(same_years(facts)) == 3 * 24  # every third year from 1950 to 2019
 
 
 # ---- the cube ------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
     # Own: -1 beats -2 and -6, -3 beats -6: three of four; means -2 and -4. Its wrong name: -5 beats
     # -6, -4 beats -6 and ties with -4: two of four. Wrong subject: -2 beats -3 twice; -4 beats -5 twice.
     assert_rows(
-        placebo.measured(scores.sample(frac=1, random_state=2)),
+        placebo.date_gains(scores.sample(frac=1, random_state=2)),
         """
         asked_of  name  nats  win_rate  robust
         0         0     2.0   0.75      0
@@ -113,13 +113,13 @@ def test_each_name_after_the_question_of_each_subject_by_hand() -> None:
     )
     assert matches(scores[scores["asked_of"] == 0])["win_rate"][0] == 0.75
     robust = HAND.replace("-3 -4", "-1.5 -4")
-    assert placebo.measured(cube(robust))["robust"].tolist() == [1, 0, 0, 0]
+    assert placebo.date_gains(cube(robust))["robust"].tolist() == [1, 0, 0, 0]
 
 
 def test_a_split_sets_the_same_correct_dates_against_some_incorrect_ones() -> None:
     scores = cube(HAND)
     scores["side"] = np.where(scores["year"] < 2000, "before", "after")
-    found = placebo.measured(scores, "side")
+    found = placebo.date_gains(scores, "side")
     assert_rows(
         found[(found["asked_of"] == 0) & (found["name"] == 0)],
         """
@@ -137,7 +137,7 @@ def test_what_has_no_cube() -> None:
         cube(HAND, fact_id="never", label="incorrect"),
         cube(HAND, fact_id="always", label="correct"),
     ]
-    assert placebo.measured(pd.concat(parts)).empty
+    assert placebo.date_gains(pd.concat(parts)).empty
 
 
 def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
@@ -151,7 +151,7 @@ def test_wrong_names_and_subjects_are_averaged_by_fact() -> None:
         2000  correct    1         8 16 32
         2000  correct    2         64 128 256
     """)
-    corners = placebo.corners(placebo.measured(cube(dates)))
+    corners = placebo.corners(placebo.date_gains(cube(dates)))
     assert_rows(
         corners[corners["measure"] == "nats"],
         """
@@ -211,5 +211,5 @@ def test_often_minus_never_by_hand() -> None:
     values = np.array([4.0, 1.0, 2.0])
     often = np.array([True, True, False])
     weights = np.array([[1.0, 1.0, 1.0], [1.0, 3.0, 2.0], [1.0, 1.0, 0.0]])
-    apart = placebo.often_minus_never(weights, values, often)
-    np.testing.assert_allclose(apart, [0.5, -0.25, np.nan])
+    difference = placebo.often_minus_never(weights, values, often)
+    np.testing.assert_allclose(difference, [0.5, -0.25, np.nan])

@@ -88,7 +88,7 @@ def test_scores_by_hand():
     """The likeliest year is 2003; -0.5 is for the last words."""
     model = YearModel(lambda year: -abs(year - 2003.0))
     dates = dates_of("head/peru", "1996", "2003", "2008")
-    scores = probe.scored(model, probe.statements(FACTS, dates))
+    scores = probe.scored_statements(model, probe.statements(FACTS, dates))
     assert set(scores) == set(schemas.Scores.columns)
     assert scores["other_logprobs"].tolist() == [[], [], []]  # nothing else was asked
     assert_rows(
@@ -118,11 +118,11 @@ SENT = {
 def test_prompts_are_what_is_sent(name):
     statements = probe.statements(FACTS, dates_of("head/peru", "2001"))
     model = YearModel(lambda year: -1.0)
-    scores = probe.scored(model, statements, prompt_format=name)
+    scores = probe.scored_statements(model, statements, prompt_format=name)
     assert model.asked == [SENT[name]]
     assert scores["prompt_format"].tolist() == [name]
     with pytest.raises(ValueError, match="'cloze' is unknown; choose one of two-shot"):
-        probe.scored(model, statements, prompt_format="cloze")
+        probe.scored_statements(model, statements, prompt_format="cloze")
 
 
 def test_an_object_in_the_question_is_scored_at_the_end_alone(toy_model):
@@ -135,7 +135,7 @@ def test_an_object_in_the_question_is_scored_at_the_end_alone(toy_model):
         f        Lima FC  which club was Rosa of Lima FC in?  none
     """)
     statements = probe.statements(fact, dates_of("f", "2001", "2002"))
-    scores = probe.scored(model, statements, prompt_format="zero-shot")
+    scores = probe.scored_statements(model, statements, prompt_format="zero-shot")
     assert scores["n_tokens"].tolist() == [2, 2]
     assert scores["logprob"].tolist() == pytest.approx([np.log(0.25 * 0.5)] * 2)
 
@@ -155,7 +155,7 @@ def test_names_are_scored_after_the_question_of_each_subject(toy_model):
     """)
     facts["others"] = [["Cusco", "Puno"], ["Cusco"]]
     asked = probe.statements(facts, dates_of("f", "2001", "2002"))
-    scores = probe.scored(model, asked, prompt_format="zero-shot")
+    scores = probe.scored_statements(model, asked, prompt_format="zero-shot")
     schemas.CubeScores.validate(scores)
     chances = scores.assign(chance=np.exp(scores["logprob"]), question=asked["question"])
     assert_rows(
@@ -171,7 +171,7 @@ def test_names_are_scored_after_the_question_of_each_subject(toy_model):
     of_ana, of_bo = scores["other_logprobs"][:2]
     assert np.exp(of_ana).tolist() == pytest.approx([0.125, 0.25])
     assert np.exp(of_bo).tolist() == pytest.approx([0.875])
-    alone = probe.scored(model, asked.drop(columns="others"), prompt_format="zero-shot")
+    alone = probe.scored_statements(model, asked.drop(columns="others"), prompt_format="zero-shot")
     assert alone["logprob"].equals(scores["logprob"])
 
 

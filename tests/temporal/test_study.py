@@ -80,8 +80,8 @@ def test_all_subjects_are_asked_of_the_same_object_at_dates_that_play_matches(st
         assert part["object"].tolist() == tested["object"].tolist()
         assert part["date"].tolist() == tested["date"].tolist()
         questions.append(part["question"].to_numpy())
-    own, first, second = questions
-    assert own.tolist() == tested["question"].tolist()
-    assert (own != first).all()
-    assert (own != second).all()
+    of_fact, first, second = questions
+    assert of_fact.tolist() == tested["question"].tolist()
+    assert (of_fact != first).all()
+    assert (of_fact != second).all()
     assert (first != second).all()

@@ -163,7 +163,7 @@ def test_the_date_moves_a_pair_whoever_is_likelier_in_general() -> None:
     # Then the date moves it the wrong way, by as much. No date, no move; and of three terms, of
     # which one is not asked for, one pair is left.
     assert_rows(
-        successions.crossed(scores),
+        successions.moved_choices(scores),
         """
         chain  term  term_other  nats  moved
         one    0     1           2     True

@@ -213,7 +213,7 @@ def test_what_is_read_stands_beside_its_nonsense_twin(card_of):
 def test_survival_of_4_bits_stands_beside_that_of_8(card_of, monkeypatch):
     """Of three known facts the model of 4 bits knows one, that of 8 bits two."""
     forms = {4: knows("Kenya"), 8: knows("Kenya", "Peru")}
-    monkeypatch.setattr(cards, "rounded", lambda name, bits, *_: Rule(forms[bits]))
+    monkeypatch.setattr(cards, "rounded_model", lambda name, bits, *_: Rule(forms[bits]))
     monkeypatch.setattr(cards, "stored_as", lambda name: "float16")
     made = card_of(knows("Kenya", "Peru", "Italy"))
     assert "right at 4 bits: 0.3333 beside 0.6667, n = 3" in measures(made)
@@ -352,7 +352,7 @@ def test_a_forecast_is_taken_when_the_model_is_loaded(numbered, capsys, monkeypa
     """Of 200 facts half are right: 60 known ones take 120 questions, of which 96 are left after the
     first 24, and twelve more each are 816. At 20 ms that is .27 minutes; with the loading it were
     above .8."""
-    table = cards.questions(numbered(["r"] * 200), "rule").table
+    table = cards.question_set(numbered(["r"] * 200), "rule").table
     known = {*table["question"][1::2]}
     model = Slow(lambda question: number(question) if question in known else "no")
     monkeypatch.setattr(cards, "time", SimpleNamespace(monotonic=lambda: model.now))
@@ -493,7 +493,7 @@ def test_cards_follow_the_committed_schema():
 def test_a_committed_card_is_whole_and_its_page_is_that_of_its_json(path):
     card = cards.Card.read(path)
     assert sum(fact.known for fact in card.facts) >= cards.KNOWN or "taught" in path.stem
-    assert all(measure in cards.measured(card) for measure in card.measures)
+    assert all(measure in cards.measures_of(card) for measure in card.measures)
     written = path.with_suffix(".html").read_text(encoding="utf-8")
     picture = re.compile(r"base64,[^\"]+")  # pixels may differ between processors
     assert picture.sub("", written) == picture.sub("", page.html(card))

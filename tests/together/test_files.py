@@ -21,7 +21,7 @@ from factrobust.together import files
     ],
 )
 def test_forms_are_called_as_people_call_the_files(form, called):
-    assert files.called(form) == called
+    assert files.file_label(form) == called
 
 
 def test_each_form_is_asked_what_its_model_knows(monkeypatch):
@@ -47,7 +47,7 @@ def test_each_form_is_asked_what_its_model_knows(monkeypatch):
     for name in {*schemas.AskedFacts.columns} - {*known}:
         known[name] = ""
     known["aliases"] = [[], []]
-    lost, about = files.asked(
+    lost, about = files.lost_in_forms(
         [Rule(knows("Kenya", "Peru"), "base")],
         known,
         [Damage("round", 4)],

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from ruled import Rule, knows, number
 
-from factrobust.datasets.own import read_questions
+from factrobust.datasets.user_questions import read_questions
 from factrobust.paths import DATA
 from factrobust.together import flip_files, flips
 
@@ -47,7 +47,7 @@ def test_the_headline_answers_whether_it_is_still_fine(found):
     assert kept.startswith("Yes, as far as was asked: no known fact is lost")
     worse = found.sides[-1].model_copy(deep=True)
     worse.lost.value = 0.2
-    unsure = headline(condition="", sides=[*found.compared, worse])
+    unsure = headline(condition="", sides=[*found.compared_sides, worse])
     assert unsure.startswith(f"Too few facts to tell: {loses}")
 
 
@@ -182,7 +182,7 @@ def test_worse_is_said_of_the_worst(six):
     headline = flip_files.headline(found)
     assert headline.startswith("No; same: cannot tell")
     assert "none: worse (share right -100 points); of the known facts lost: 100%" in headline
-    table = flip_files.text(found).splitlines()
+    table = flip_files.screen_table(found).splitlines()
     assert [line.split()[0] for line in table[:3]] == ["model", "same", "none"]
     assert "  0.0312  worse" in table[2]
     assert "worse" in flip_files.junit(found).decode()

@@ -53,17 +53,17 @@ def counted(share):
 def test_the_third_of_the_lowest_probability_is_asked_for_sure_and_the_rest_by_lot():
     """Of eight whose probability is known a third, rounded up, is three; and that which nobody
     told."""
-    planned = flips.plan(BEFORE, seed=1)
+    planned = flips.asking_order(BEFORE, seed=1)
     sure, rest, wrong = planned
     assert sure == ["k3", "k1", "k8", "k4"]
     assert sorted(rest) == ["k0", "k2", "k5", "k6", "k7"]
     assert sorted(wrong) == WRONG
     assert planned.upto(0.5) == [*sure, *rest[:3], *wrong[:2]]
     assert planned.upto(1.0) == [*sure, *rest, *wrong]
-    assert flips.plan(BEFORE, seed=1) == planned
-    other = flips.plan(BEFORE, seed=2)
+    assert flips.asking_order(BEFORE, seed=1) == planned
+    other = flips.asking_order(BEFORE, seed=2)
     assert other.rest != rest
-    whole = flips.plan(BEFORE, seed=1, all_facts=True)
+    whole = flips.asking_order(BEFORE, seed=1, all_facts=True)
     assert sorted(whole.sure) == KNOWN
     assert whole.rest == []
 
@@ -84,7 +84,7 @@ def test_shares_by_hand_are_weighted_by_stratum():
         w1       False
     """)
     after = after.assign(text="y", logprob=np.log(0.25))
-    planned = flips.Plan(KNOWN[:3], KNOWN[3:], WRONG)
+    planned = flips.AskingOrder(KNOWN[:3], KNOWN[3:], WRONG)
     side = flips.side_of(Rule(knows()), BEFORE, after, planned, level=0.9)
     assert counted(side.lost) == "0.444 in 6 of 9"
     assert counted(side.gained) == "0.500 in 2 of 4"
@@ -243,7 +243,7 @@ def test_an_answer_in_other_words_that_states_the_name_is_no_loss(text, right):
     facts = load_named(["embedded"]).table
     kenya = facts[facts["fact_id"] == "capital/kenya"]
     model = Rule(lambda _: text)
-    answers = flips.answered(model, kenya)
+    answers = flips.named_or_stated(model, kenya)
     assert answers["right"].tolist() == [right]
 
 

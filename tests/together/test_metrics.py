@@ -152,7 +152,7 @@ def test_a_pair_is_corrected_by_both_reliabilities():
         m      heat     0
     """)
     named = [("logprob", "words"), ("logprob", "heat")]
-    found = metrics.pairs(table, reliable, named, n_boot=20)
+    found = metrics.pairs_together(table, reliable, named, n_boot=20)
     wide = found.pivot(index="pair", columns="how", values="mean").reset_index()
     expected = """
         pair                   plain  corrected

@@ -65,7 +65,7 @@ SHOWN = cells("""
 def test_a_page_names_no_folder(tmp_path, monkeypatch, name, shown):
     (tmp_path / "runs" / "x").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert names.short(name) == shown
+    assert names.short_name(name) == shown
 
 
 FAULTS = cells(r"""
@@ -89,7 +89,7 @@ def test_what_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch, name, faul
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match=fault):
-        names.opened(name)
+        names.open_model(name)
 
 
 CHAT = ("<", ">")
@@ -106,12 +106,14 @@ FORMATS = cells("""
 """)
 
 
-@pytest.mark.parametrize(("own", "template", "begun", "chosen", "found"), FORMATS)
-def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, template, begun, chosen, found):
+@pytest.mark.parametrize(("usual", "template", "begins", "chosen", "found"), FORMATS)
+def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(
+    usual, template, begins, chosen, found
+):
     chat = CHAT if template == "chat" else None
-    last = "It was" if begun == "all" else ""
+    last = "It was" if begins == "all" else ""
     facts = pd.DataFrame({"prefix": ["It is", last]})
-    asked = names.format_for(model(own, chat), facts, chosen.strip("-"))
+    asked = names.format_for_facts(model(usual, chat), facts, chosen.strip("-"))
     assert asked == found
 
 
@@ -124,15 +126,15 @@ def test_a_model_is_asked_in_its_own_format_or_the_chosen_one(own, template, beg
 )
 def test_a_format_that_cannot_be_is_refused(chosen, prefix, fault):
     with pytest.raises(ModelError, match=fault):
-        names.format_for(model("two-shot"), pd.DataFrame({"prefix": [prefix]}), chosen)
+        names.format_for_facts(model("two-shot"), pd.DataFrame({"prefix": [prefix]}), chosen)
 
 
 def test_the_form_at_other_bits_is_of_a_name_whose_weights_can_be_had():
-    found = names.rounded("world-s#zero-shot", 4, "two-shot")
+    found = names.rounded_model("world-s#zero-shot", 4, "two-shot")
     assert (found.name, found.prompt_format) == ("world-s~round 4", "two-shot")
     assert found.fingerprint.endswith(" round 4")
     for none in (model("two-shot"), "https://host/v1 m", "llama.cpp:m.gguf", "world-s~round 8"):
-        assert names.rounded(none, 4, "two-shot") is None
+        assert names.rounded_model(none, 4, "two-shot") is None
 
 
 def test_the_given_model_keeps_its_format():
@@ -140,4 +142,4 @@ def test_the_given_model_keeps_its_format():
     assert names.in_format(given, "two-shot") is given
     assert names.in_format(given, "zero-shot").prompt_format == "zero-shot"
     assert given.prompt_format == "two-shot"
-    assert names.opened(given) is given
+    assert names.open_model(given) is given

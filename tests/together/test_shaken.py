@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from ruled import Rule, knows, repeats
 
-from factrobust.datasets.facts import load_facts, questions
+from factrobust.datasets.facts import load_facts, with_questions
 from factrobust.models.damage import Damage
 from factrobust.text import normalise
 from factrobust.together import shaken
@@ -20,7 +20,7 @@ NAMES = [
 @pytest.fixture(scope="module")
 def pool():
     """Four facts, in the order of the file."""
-    every = questions(load_facts())
+    every = with_questions(load_facts())
     is_named = every["fact_id"].isin(NAMES)
     return every[is_named].reset_index(drop=True)
 
@@ -82,14 +82,14 @@ def test_a_false_sentence_its_nonsense_twin_and_a_filler(kenya, pool):
 
 def test_a_model_that_knows_loses_nothing_and_one_that_repeats_loses_what_is_stated(kenya, pool):
     knowing = Rule(knows("Kenya"))
-    firm = shaken.answered(knowing, kenya, pool)
+    firm = shaken.changed_answers(knowing, kenya, pool)
     assert firm["right"].all()
     says = firm["says"].dropna()
     assert says.tolist() == [False, False, False]
     tempered = firm.dropna(subset="t_b")
     assert tempered["arm"].tolist() == ["no word changed"]  # the first alone
     repeating = Rule(repeats)
-    weak = shaken.answered(repeating, kenya, pool).set_index("arm")
+    weak = shaken.changed_answers(repeating, kenya, pool).set_index("arm")
     false = weak.loc["false"]
     assert not false["right"]
     is_stated_last = false["question"].startswith("The capital")
@@ -110,7 +110,7 @@ class Heated(Rule):
 
 def test_heat_and_nearly_none_are_shares_of_the_models_own_median(kenya):
     model = Heated(knows("Kenya"))
-    rows = shaken.sampled(model, kenya, 2.0)
+    rows = shaken.hot_and_cold(model, kenya, 2.0)
     right = rows.groupby("arm")["right"].agg(["mean", "size"])
     assert right.loc["hot"].tolist() == [0, shaken.SAMPLES]  # at 1.0
     assert right.loc["cold"].tolist() == [1, shaken.SAMPLES]  # at 0.01
@@ -123,7 +123,7 @@ def test_weights_are_asked_in_the_models_prompt(monkeypatch, pool):
     other = Rule(knows("Peru"), prompt_format="zero-shot")
     monkeypatch.setattr(shaken, "damaged", lambda name, way: other)
     capitals = pool[pool["relation"] == "capital"]
-    rows = shaken.rounded(mine, capitals, [Damage("round", 4)])
+    rows = shaken.damaged_answers(mine, capitals, [Damage("round", 4)])
     assert {*rows["model"]} == {"mine"}
     assert {*rows["arm"]} == {"round 4"}
     assert rows["fact_id"].tolist() == ["capital/kenya", "capital/peru"]
@@ -146,18 +146,18 @@ class Dated(Rule):
 
 def test_a_model_that_knows_years_alone_loses_half_at_home_and_under_a_wrong_subject():
     """Two years inside the fact's time, one before and one after: the later ones win."""
-    statements = shaken.dated(12)
+    statements = shaken.dated_statements(12)
     assert {*statements["asked_of"]} == {0, 1}
     groups = statements.groupby(["fact_id", "asked_of"])
     counts = groups["label"].value_counts().unstack()
     assert counts["correct"].isin([1, 2]).all()
     assert counts["incorrect"].eq(2).all()
     model = Dated(knows("Kenya"))
-    lost = shaken.years(model, statements)
+    lost = shaken.lost_years(model, statements)
     shares = lost.groupby("arm")["lost"].agg(["mean", "size"])
     assert shares["mean"].tolist() == [0.5, 0.5]
     assert shares["size"].tolist() == [12, 12]
     assert lost["relation"].notna().all()
     model.slope = 0
-    tied = shaken.years(model, statements)
+    tied = shaken.lost_years(model, statements)
     assert tied["lost"].eq(1).all()  # ties lose

@@ -11,7 +11,7 @@ from factrobust.datasets.named import load_named
 from factrobust.decoding import probe
 from factrobust.models.interface import FILTERED, Generation, Model
 from factrobust.together import spine
-from factrobust.together.card import card, questions
+from factrobust.together.card import card, question_set
 
 
 def table(prefix="The capital of {} is"):
@@ -82,7 +82,7 @@ def test_a_question_without_a_beginning_of_its_answer_is_quoted(subject, form, s
 
 def test_every_embedded_fact_has_a_nonsense_twin():
     """The answer stands behind the nonsense, as behind the subject."""
-    every = questions(None, "gemma-3-270m").table
+    every = question_set(None, "gemma-3-270m").table
     rows = spine.behind_sentences(every, every)
     texts = rows.pivot(index="fact_id", columns="form", values="sentence")
     assert len(texts) == len(every)
@@ -109,9 +109,9 @@ def test_everything_is_asked_in_the_models_own_prompt():
     changed = spine.in_other_words(asked)
     counts = changed["form"].value_counts()
     assert counts.to_dict() == {1: 24, 2: 24, 3: 24, 8: 24, 9: 24}
-    plain = spine.greedy(model, asked, (0.5, 1.0, 4.0))
+    plain = spine.marked_answers(model, asked, (0.5, 1.0, 4.0))
     assert plain["t_b"].notna().any()
-    again = spine.greedy(model, changed)
+    again = spine.marked_answers(model, changed)
     assert again["t_b"].isna().all()  # no temperatures were asked for
     for answers in (plain, again):
         assert (answers["prompt"] == "Q: " + answers["question"] + "\nA:").all()
@@ -130,8 +130,8 @@ FREE = frame("""
 def test_a_free_answer_may_be_a_sentence_that_states_the_name(text, bare, states):
     model = Rule(lambda question: text)
     asked = table().head(1)
-    short = spine.greedy(model, asked)
-    free = spine.greedy(model, asked, free=True)
+    short = spine.marked_answers(model, asked)
+    free = spine.marked_answers(model, asked, free=True)
     assert short["right"].tolist() == [bare]
     assert free["right"].tolist() == [states]
 
@@ -163,7 +163,7 @@ def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
     """2^(1/t) against twice 1 is one half at t = 1. The entropy is over ten tokens, seven of them
     impossible."""
     model = toy_model(TALKS, **CHAT)
-    rows = spine.named(model, table("").head(1), probe.GRID)
+    rows = spine.marked_names(model, table("").head(1), probe.GRID)
     row = rows.iloc[0]
     assert (row["text"], row["right"]) == ("It is Nairobi city", True)
     assert (row["begin"], row["end"]) == (1, 2)
@@ -171,7 +171,7 @@ def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
     assert row["t_b"] == pytest.approx(1, abs=1e-3)
     entropy = -(0.5 * np.log10(0.5) + 0.5 * np.log10(0.25))
     assert row["entropy"] == pytest.approx(entropy, abs=1e-4)
-    kept = np.exp(spine.tempered(model, rows, [0.7]))
+    kept = np.exp(spine.tempered_names(model, rows, [0.7]))
     odds = 2 ** (1 / 0.7)
     assert kept[0, 0] == pytest.approx(odds / (odds + 2), abs=1e-4)
 
@@ -179,7 +179,7 @@ def test_of_an_answer_in_a_sentence_the_name_is_scored(toy_model):
 def test_a_bare_name_is_scored_as_it_stands(toy_model):
     """As in a format in which models answer with the name."""
     model = toy_model({"<|assistant|>": {"Nairobi": 0.7, "Lima": 0.3}}, **CHAT)
-    row = spine.named(model, table("").head(1), probe.GRID).iloc[0]
+    row = spine.marked_names(model, table("").head(1), probe.GRID).iloc[0]
     assert (row["begin"], row["end"]) == (0, 1)
     assert row["logprob"] == pytest.approx(np.log(0.7), abs=1e-5)
     assert row["t_b"] == spine.HIGHEST  # of two it stays the likelier

@@ -78,11 +78,11 @@ def test_a_model_that_knows_none_of_the_facts_is_left_out_and_counted(study_of, 
     assert [model.name for model in made.models] == ["first"]
     assert made.known[["model", "object"]].to_numpy().tolist() == [["first", "Nairobi"]]
     assert made.lost.groupby("arm")["lost"].sum().eq(0).all()  # of Kenya's capital nothing is
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
         "5 facts (known and taken: first 1 of first's, larger 1 of larger's, second none of first's, "
         "so it is left out, larger none of first's, so it is left out), asked of first, second, larger"
-    ) in told
+    ) in printed
 
 
 def test_a_first_model_that_knows_nothing_has_nothing_to_shake(study_of):

@@ -146,16 +146,16 @@ def test_a_bad_table_gives_one_sentence(write, old, new, what):
 
 
 def test_a_sample_has_whole_groups_of_every_relation(embedded):
-    kept = wordings.sample(embedded, 32)
+    kept = wordings.sample_groups(embedded, 32)
     assert kept.groupby("relation")["group_id"].nunique().eq(2).all()
     groups = set(kept["group_id"])
     whole = embedded["group_id"].isin(groups)
     assert kept.equals(embedded[whole].reset_index(drop=True))
-    assert set(wordings.sample(embedded, 32, seed=1)["group_id"]) != groups
+    assert set(wordings.sample_groups(embedded, 32, seed=1)["group_id"]) != groups
     # A smaller sample is a part of a larger one: notebooks ask some in further ways.
-    assert wordings.sample(kept, 16).equals(wordings.sample(embedded, 16))
+    assert wordings.sample_groups(kept, 16).equals(wordings.sample_groups(embedded, 16))
     with pytest.raises(ValueError, match="limit is 0"):
-        wordings.sample(embedded, 0)
+        wordings.sample_groups(embedded, 0)
 
 
 def test_quality_pairs_of_a_fact_by_hand():

@@ -42,7 +42,7 @@ def test_no_word_changes_in_what_is_called_so():
 def test_flips_go_both_ways():
     marked = answers([[1, 0, 1], [0, 0, 1]], variants=(0, 1, 1000))
     assert_rows(
-        floor.flips(marked),
+        floor.flipped_answers(marked),
         """
         group_id  variant  kind             was    flipped
         f0        1        paraphrase       True   True
@@ -79,7 +79,7 @@ def test_the_best_wording_is_chosen_on_facts_on_which_it_is_not_measured(right, 
 
 def test_wordings_that_are_equally_good_lie_no_distance_apart():
     right = np.random.default_rng(0).random((40, 30, 6)) < 0.5  # relation, fact, wording
-    tables = [answers(own).assign(relation=str(k)) for k, own in enumerate(right)]
+    tables = [answers(facts).assign(relation=str(k)) for k, facts in enumerate(right)]
     gaps = floor.worst_to_best(pd.concat(tables))["gap"]
     assert len(gaps) == 40
     assert abs(gaps.mean()) < 3 * gaps.sem() < 0.1

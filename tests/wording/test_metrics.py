@@ -98,8 +98,8 @@ def test_what_a_measure_tells_beside_the_person():
         "sport": [1, 1, 1, 0, 0],
     }
     table = pd.DataFrame({"relation": [*right], "correct": [*right.values()]})
-    table = table.assign(model="m", told=[0.3, 0.1, 0.1, -0.1]).explode("correct")
-    found = metrics.given_person(table, ["told"])
+    table = table.assign(model="m", surety=[0.3, 0.1, 0.1, -0.1]).explode("correct")
+    found = metrics.given_person(table, ["surety"])
     # Means .2, 0, .8, .6: deviations -.2, -.4, .4, .2 and of the measure .2, 0, 0, -.2.
     r = -0.08 / np.sqrt(0.4 * 0.08)
     person = -0.6 / np.sqrt(0.4 * 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from factrobust.wording import prediction
-from factrobust.wording.regression import FULL, design, fit, predict
+from factrobust.wording.regression import FULL, design, fit_logistic, predict
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_each_question_is_predicted_once_a_repeat_by_the_others(groups):
     assert (folds[0] != folds[1]).any()
     one = made.query("repeat == 1 and fold == 2")
     held = groups["group_id"].isin(one["group_id"])
-    fitted = fit(design(groups[~held]), groups["correct"][~held])
+    fitted = fit_logistic(design(groups[~held]), groups["correct"][~held])
     expected = predict(fitted, design(groups[held]))
     assert_allclose(one["probability"], expected, rtol=1e-6)
 
@@ -55,7 +55,7 @@ def test_a_relation_in_the_test_rows_only_is_not_predicted(groups):
     table = groups.assign(relation=groups["relation"].mask(is_new, "z"))
     rows = of_full(table, repeats=1)
     assert rows.loc[rows["probability"].isna(), "group_id"].tolist() == ["q0"]
-    scored = prediction.compared(rows, n_boot=50)
+    scored = prediction.compare_predictors(rows, n_boot=50)
     assert scored["n"].eq(199).all()
     assert scored["n_missing"].eq(1).all()
 
@@ -85,7 +85,7 @@ def scores(rows):
 
 def found(table, *names, n_boot=200):
     """low, mean and high of measures of the predictor x."""
-    rows = prediction.compared(table, value="score", n_boot=n_boot).set_index("measure")
+    rows = prediction.compare_predictors(table, value="score", n_boot=n_boot).set_index("measure")
     return rows.loc[[*names], ["low", "mean", "high"]].to_numpy().tolist()
 
 
@@ -140,7 +140,7 @@ def test_comparison_by_hand():
         x               auc_within  0.5     0           -0.5            0.5
         x               brier       0.1925  -0.0575     -0.225          0.11
     """
-    made = prediction.compared(both, n_boot=200)
+    made = prediction.compare_predictors(both, n_boot=200)
     assert_rows(made.sort_values(["predictor", "measure"]), expected)
     assert (made[["n", "relations", "n_missing"]] == [4, 2, 0]).all(axis=None)
 
@@ -154,7 +154,7 @@ def test_comparison_leaves_out_what_one_predictor_lacks():
     """)
     lacking = table.assign(score=[0.9, 0.2, np.nan])
     both = pd.concat([scores(table), scores(lacking).assign(predictor="y")])
-    made = prediction.compared(both, value="score", reference="y", n_boot=50)
+    made = prediction.compare_predictors(both, value="score", reference="y", n_boot=50)
     assert_rows(
         made,
         """
@@ -205,9 +205,9 @@ def test_what_is_judged_is_the_brier_score_of_a_fold_and_the_auc_over_all_pairs(
     assert means["auc_within", prediction.SUM] == pytest.approx(expected, abs=0.005)
     assert means["auc_within", prediction.RELATION] == 0.5
     rows = prediction.ladder(used, {"one": prediction.CHEAP[prediction.SUM]})
-    own = rows[rows["predictor"] == "one"]
-    over_folds = own.drop(columns="fold").assign(predictor="x", score=own["evidence"])
+    of_one = rows[rows["predictor"] == "one"]
+    over_folds = of_one.drop(columns="fold").assign(predictor="x", score=of_one["evidence"])
     [[_, exact, _]] = found(over_folds, "auc_within")
     assert means["auc_within", prediction.SUM] == pytest.approx(exact)
-    brier = np.mean((own["probability"] - own["correct"]) ** 2)
+    brier = np.mean((of_one["probability"] - of_one["correct"]) ** 2)
     assert means["brier", prediction.SUM] == pytest.approx(brier)

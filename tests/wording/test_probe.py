@@ -69,7 +69,7 @@ def test_prompt_is_the_papers(toy, questions):
 
 
 def test_greedy_answers(toy, questions):
-    made = probe.greedy(toy, questions)
+    made = probe.greedy_responses(toy, questions)
     about = ["model", "prompt_format", *questions, "prompt", "text", "raw", "logprobs"]
     assert list(made) == about
     pd.testing.assert_frame_equal(made[list(questions)], questions.reset_index(drop=True))
@@ -96,17 +96,17 @@ def test_newlines_are_skipped(toy_model, questions):
     """)
     model = toy_model(rows, prompt_format="question")
     asked = questions.iloc[[4, 3]]
-    made = probe.greedy(model, asked, max_new_tokens=6)
+    made = probe.greedy_responses(model, asked, max_new_tokens=6)
     assert made["text"].tolist() == ["Ndjamena", ""]
     assert made["raw"].tolist() == ["\nNdjamena", ""]
     chad, peru = made["logprobs"]
     assert_allclose(chad, [0, math.log(0.5)], atol=1e-6)
     assert peru == []
-    drawn = probe.sampled(model, asked, n=99, max_new_tokens=6)
+    drawn = probe.sampled_responses(model, asked, n=99, max_new_tokens=6)
     texts = drawn.groupby("question")["text"].agg(set)
     assert texts.to_dict() == {CHAD: {"Ndjamena", "Abeche"}, PERU: {""}}
     # Those of models that were grown to end there stop at the newline.
-    for ask in (probe.greedy, probe.sampled):
+    for ask in (probe.greedy_responses, probe.sampled_responses):
         stopped = ask(model, asked, max_new_tokens=4, skip_newlines=False)
         assert set(stopped["text"]) == {""}
 
@@ -124,20 +124,20 @@ def test_a_label_is_no_answer_and_the_next_question_ends_one(toy_model, question
     """)
     model = toy_model(rows, prompt_format="question")
     asked = questions.iloc[[3, 4]]
-    went_on = probe.greedy(model, asked, max_new_tokens=4, go_on=True)
+    went_on = probe.greedy_responses(model, asked, max_new_tokens=4, go_on=True)
     assert went_on["text"].tolist() == ["Lima", ""]
     assert len(went_on["logprobs"][0]) == 4  # with the label's tokens
-    plain = probe.greedy(model, asked, max_new_tokens=4)
+    plain = probe.greedy_responses(model, asked, max_new_tokens=4)
     assert plain["text"][0] == "Answer:"  # else it is one
-    drawn = probe.sampled(model, asked, n=2, max_new_tokens=4)
+    drawn = probe.sampled_responses(model, asked, n=2, max_new_tokens=4)
     assert set(drawn["text"]) == {""}
 
 
 def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(toy, questions, monkeypatch):
     jobs = jobs_of(toy, monkeypatch)
     monkeypatch.setattr(prompts, "CHUNK", 3)
-    probe.greedy(toy, questions)
-    assert len(probe.sampled(toy, questions, max_new_tokens=3)) == 60
+    probe.greedy_responses(toy, questions)
+    assert len(probe.sampled_responses(toy, questions, max_new_tokens=3)) == 60
     distinct = questions["question"].unique().tolist()
     sent = [[request["prompt"] for request in job.requests] for job in jobs]
     assert sent == [distinct[:3], distinct[3:]] * 2
@@ -151,7 +151,7 @@ def test_equal_prompts_are_asked_once_in_chunks_as_the_paper_does(toy, questions
 
 
 def test_samples(toy, questions):
-    made = probe.sampled(toy, questions, n=400, seed=3)
+    made = probe.sampled_responses(toy, questions, n=400, seed=3)
     assert made["sample"].tolist() == [*range(400)] * 6
     first = made[made["text"] == "Nairobi"].iloc[0]
     assert first["logprobs"][0] == pytest.approx(math.log(0.8))  # not of 0.64 / 0.68, tempered
@@ -163,9 +163,9 @@ def test_samples(toy, questions):
     low, high = binom.interval(0.9999, 400, 0.64 / 0.68)
     assert low <= hits <= high
     # A sample depends on the seed, the prompt and its number, not on the other questions.
-    alone = probe.sampled(toy, questions[1:2], n=5, seed=3)
+    alone = probe.sampled_responses(toy, questions[1:2], n=5, seed=3)
     assert alone["text"].tolist() == texts["kenya#1"][:5]
-    other = probe.sampled(toy, questions[1:2], n=400, seed=4)
+    other = probe.sampled_responses(toy, questions[1:2], n=400, seed=4)
     assert other["text"].tolist() != texts["kenya#1"]
 
 

@@ -14,7 +14,7 @@ from scipy.stats import t
 
 from factrobust.intervals import binomial_interval
 from factrobust.wording import regression
-from factrobust.wording.regression import FULL, design, fit, predict
+from factrobust.wording.regression import FULL, design, fit_logistic, predict
 
 PAPER = "correct ~ QCat*SPop + QCat*SCons + QCat*Cert"
 PLAIN = "correct ~ QCat + SPop + SCons + Cert"
@@ -42,7 +42,7 @@ def theirs(groups, formula=PAPER):
 def test_a_fit_is_that_of_the_formula(groups, formula):
     expected = theirs(groups, formula)
     rows = design(groups, interactions=formula == PAPER)
-    made = fit(rows, groups["correct"])
+    made = fit_logistic(rows, groups["correct"])
     assert made.method == "maximum likelihood"
     assert_series_equal(made.coefficients, expected.params)
     assert_close(made.covariance, expected.cov_params())
@@ -52,7 +52,7 @@ def test_a_fit_is_that_of_the_formula(groups, formula):
 def test_predictors_are_standardised_on_the_rows_fitted(groups):
     moved = groups.assign(cert=5 + 3 * groups["cert"])
     rows = design(moved)
-    made = fit(rows[:300], moved["correct"][:300])
+    made = fit_logistic(rows[:300], moved["correct"][:300])
     cert = moved["cert"][:300]
     assert_close(made.scaling.loc["Cert"], [np.mean(cert), np.std(cert)])
     known = named(moved)
@@ -66,9 +66,9 @@ def test_rows_of_a_design_are_fitted_as_by_themselves(groups, lacking):
     kept = ~groups["relation"].isin([*lacking])
     correct = groups["correct"][kept]
     rows = design(groups)[kept]
-    made = fit(rows, correct)
+    made = fit_logistic(rows, correct)
     alone = design(groups[kept])
-    expected = fit(alone, correct)
+    expected = fit_logistic(alone, correct)
     assert_series_equal(made.coefficients, expected.coefficients)
     assert_close(predict(made, rows), predict(expected, alone))
 
@@ -81,7 +81,7 @@ def test_other_sets_of_predictors(groups):
     rows = design(table, ["QCat"])
     assert list(rows) == ["Intercept", "QCat[T.b]", "QCat[T.c]"]
     shares = groups.groupby("relation")["correct"].transform("mean")
-    assert_close(predict(fit(rows, groups["correct"]), rows), shares)
+    assert_close(predict(fit_logistic(rows, groups["correct"]), rows), shares)
 
 
 def test_what_has_no_finite_or_no_unique_estimate(groups):
@@ -92,7 +92,7 @@ def test_what_has_no_finite_or_no_unique_estimate(groups):
     tables = [(flat, "collinear"), (flat_in_c, "collinear"), (wrong_in_c, "separated")]
     for table, reason in tables:
         rows = design(table)
-        made = fit(rows, table["correct"])
+        made = fit_logistic(rows, table["correct"])
         assert made.method == f"penalised ({reason})"
         assert np.isfinite(made.coefficients).all()
     # Of the last:
@@ -123,7 +123,7 @@ def test_evidence_by_hand():
 
 def test_the_tables_have_statsmodels_numbers(groups):
     expected = theirs(groups)
-    fitness = regression.summary(groups, [FULL])
+    fitness = regression.goodness_of_fit(groups, [FULL])
     assert_close(fitness["pseudo_r2"], expected.prsquared)
     assert_close(fitness["aic"], expected.aic)
     # Wald's tests.

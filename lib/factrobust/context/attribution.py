@@ -63,7 +63,7 @@ def by_words(
     return pd.DataFrame(rows, columns=["changed", "stated", "says", "defined"])
 
 
-def scored(answers: pd.DataFrame) -> pd.DataFrame:
+def with_scores(answers: pd.DataFrame) -> pd.DataFrame:
     """Measured answers with their SCORES, of which higher ones shall mean that the answer came from
     the context: it was expected there, memory was unsure of its own, and it is short; and tokens,
     its number of them."""
@@ -141,10 +141,10 @@ def told_by(
         fold_of = {name: i % k for i, name in enumerate(by_lot)}
         folds = cases["base_id"].map(fold_of)
         for model, fold in product(cases["model"].unique(), range(k)):
-            own = cases["model"] == model
-            fits = ~own if of_others else own
-            test = (own & (folds == fold)).to_numpy()
-            train = (fits & (folds != fold)).to_numpy()
+            is_model = cases["model"] == model
+            is_fitted_on = ~is_model if of_others else is_model
+            test = (is_model & (folds == fold)).to_numpy()
+            train = (is_fitted_on & (folds != fold)).to_numpy()
             slopes, _ = ridge(x[train], y[train], precision)
             probability[test] += expit(x[test] @ slopes) / n_folds
     return probability

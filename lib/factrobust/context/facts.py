@@ -182,13 +182,13 @@ def facts_as_questions(facts: pd.DataFrame) -> pd.DataFrame:
     """Return facts (`datasets.facts.load_facts`) as questions of this part, whose truth is known. A
     relation is a base question, its subjects are the objects. answers are the accepted ones, the
     canonical one first; answer_type is added."""
-    facts = facts if "question" in facts else fact_tables.questions(facts)
+    facts = facts if "question" in facts else fact_tables.with_questions(facts)
     table = facts.assign(
         question_id=facts["fact_id"],
         category=facts["domain"],
         base_id=facts["relation"],
         attribute=facts["relation"],
-        answers=pd.Series(fact_tables.answers(facts), index=facts.index, dtype=object),
+        answers=pd.Series(fact_tables.accepted_answers(facts), index=facts.index, dtype=object),
         object=facts["subject"],
         right_answers="",
     )
@@ -210,7 +210,7 @@ def known_contexts(
     uniformly among those with the same base_id of which neither accepts the other's answer, by the
     seed and these facts alone. Questions without such a fact are left out.
     """
-    alike = grouped(pool, "base_id")
+    alike = facts_by(pool, "base_id")
     rows = []
     for question in questions.to_dict("records"):
         other = another(question, alike.get(question["base_id"], []), seed)
@@ -229,7 +229,7 @@ def known_contexts(
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
-def grouped(pool: pd.DataFrame, column: str) -> dict[Any, list[Fact]]:
+def facts_by(pool: pd.DataFrame, column: str) -> dict[Any, list[Fact]]:
     """The facts of each value of a column."""
     found: dict[Any, list[Fact]] = {}
     for fact in pool.to_dict("records"):

@@ -19,13 +19,13 @@ import pandas as pd
 
 from factrobust.context.attribution import by_words
 from factrobust.context.metrics import perplexity
-from factrobust.context.probe import ABOUT, greedy
+from factrobust.context.probe import ABOUT, answer_questions
 from factrobust.context.rules import MONTHS, named, swap_source
-from factrobust.datasets.facts import answers as accepted
+from factrobust.datasets.facts import accepted_answers as accepted
 from factrobust.datasets.facts import load_facts
 from factrobust.draws import hash48
 from factrobust.models.interface import Model
-from factrobust.text import contains, exact_match, places
+from factrobust.text import answer_spans, contains, exact_match
 
 AGREES = "memory says what the contexts say, so words cannot tell: ask with swap=True"
 SILENT = "the answer says nothing"
@@ -88,17 +88,24 @@ def ground(
     def answer_to(context: str | None) -> pd.Series:
         contexts = None if context is None else [context]
         prompts = None if prompt is None else [_filled(prompt, question, context)]
-        said = greedy(model, table, contexts, prompts=prompts, scored=can_score, go_on=True)
-        return said.iloc[0]
+        answers = answer_questions(
+            model,
+            table,
+            contexts,
+            prompts=prompts,
+            scored=can_score,
+            go_on=True,
+        )
+        return answers.iloc[0]
 
     # 1. What the model says without the contexts, and with them.
     memory = answer_to(None)["text"]
-    own = answer_to(context)
-    logprobs = own["logprobs"]
+    contextual = answer_to(context)
+    logprobs = contextual["logprobs"]
     if answer is None:
-        answer = own["text"]
+        answer = contextual["text"]
     elif can_score and answer.strip():
-        [scores] = model.score([own["prompt"]], [f" {answer}"])
+        [scores] = model.score([contextual["prompt"]], [f" {answer}"])
         logprobs = scores.tolist()
     else:
         logprobs = []
@@ -138,7 +145,7 @@ def exchange(context: str, answer: str) -> Exchanged:
     part = re.split(r",(?!\d)|[;:(\[]", answer)[0].strip()
     name = " ".join(named(answer).first)
     for text in filter(None, (answer.strip(), part, name)):
-        spans = places(context, text)
+        spans = answer_spans(context, text)
         if _has_capital(answer):
             spans = [(start, end) for start, end in spans if _has_capital(context[start:end])]
         if spans:

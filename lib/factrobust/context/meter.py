@@ -117,7 +117,7 @@ def contexts(
             f"none of these relations has a sentence in {SENTENCES}; write some there for "
             f"{questions['base_id'].iloc[0]!r}, in the question's words and in others"
         )
-    alike = facts.grouped(pool, "base_id")
+    alike = facts.facts_by(pool, "base_id")
     rows = []
     for question in asked.to_dict("records"):
         relation = question["base_id"]
@@ -169,7 +169,7 @@ def marked(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def split(rows: pd.DataFrame) -> pd.DataFrame:
+def following_parts(rows: pd.DataFrame) -> pd.DataFrame:
     """What following is made of, a row a model, fact, words and mode of `marked` rows that state a
     false answer: following (of the sentence about the subject), copying (of its nonsense twin),
     reading (their difference), and neighbour (of the sentence about a neighbour)."""

@@ -1,7 +1,7 @@
 """Does an answer come from memory or from the context (thesis, 3.2.2 and 3.3)?
 
-Responses of `context.probe.ask` become results with perplexities (`measured`), and marked results
-with the source of each answer, by two rules:
+Responses of `context.probe.ask_counterfactual` become results with perplexities (`measured`), and
+marked results with the source of each answer, by two rules:
 
 `mark_sources` is ours (`decide`); "same" rows, where parametric and counterfactual answers say the
 same, are left out of every share. `by_code` is the thesis's code (`published_source`), with its
@@ -40,7 +40,7 @@ ORDERED: dict[str, tuple] = {
 
 
 def measured(responses: pd.DataFrame) -> pd.DataFrame:
-    """Responses of `context.probe.ask` or `ask_known` with their numbers:
+    """Responses of `context.probe.ask_counterfactual` or `ask_known` with their numbers:
     `schemas.ContextResults`."""
     columns = {f"logprobs_{name}": name for name in PERPLEXITIES}
     lists = responses.reindex(columns=list(columns)).rename(columns=columns).astype(object)
@@ -158,7 +158,7 @@ def counts_by(
     return pd.DataFrame(rows, columns=columns)
 
 
-def shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
+def with_shares(counts: pd.DataFrame, by: Sequence[str] = ("model",)) -> pd.DataFrame:
     """Counts that a paper prints with their shares of the total over the columns `by`. `counts` has
     those, count, and what was counted. Adds total, share, low, high (exact binomial) and n."""
     total = counts.groupby(list(by), sort=False)["count"].transform("sum")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust import draws, tables
-from factrobust.context.facts import Fact, Names, differ, grouped
+from factrobust.context.facts import Fact, Names, differ, facts_by
 from factrobust.context.meter import DENIED
 from factrobust.context.rules import right
 from factrobust.paths import DATA, noted
@@ -50,9 +50,9 @@ def passages(
     swap_2 (the same, the slots' answers exchanged), placebo (the same, an answer exchanged that is
     in no slot; "" if there is none). Passages without a slot are left out.
     """
-    relations = grouped(pool, "base_id")
-    subjects = grouped(pool, "object")
-    domains = grouped(pool, "category")
+    relations = facts_by(pool, "base_id")
+    subjects = facts_by(pool, "object")
+    domains = facts_by(pool, "category")
     noted(SENTENCES)
     rows = []
     for question, kind in product(questions.to_dict("records"), PASSAGES):
@@ -178,15 +178,17 @@ def _exchanged(
     taken: list[Names] = []
     for place in places:
         kept = [question["answers"], *(version[place].names for version in versions)]
-        free = (fact["answers"] for fact in candidates if _apart(fact["answers"], kept))
+        free = (fact["answers"] for fact in candidates if _differs_from_all(fact["answers"], kept))
         first = next(free)
-        names = next((names for names in chain([first], free) if _apart(names, taken)), first)
+        names = next(
+            (names for names in chain([first], free) if _differs_from_all(names, taken)), first
+        )
         changed[place] = changed[place]._replace(names=names)
         taken.append(names)
     return changed
 
 
-def _apart(names: Names, others: Iterable[Names]) -> bool:
+def _differs_from_all(names: Names, others: Iterable[Names]) -> bool:
     return all(differ(names, other) for other in others)
 
 

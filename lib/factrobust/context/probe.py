@@ -1,9 +1,9 @@
 """Part 4: ask a question from memory, then again with an answer to another one in the context.
 
 The parametric answer p is greedy without context; the counterfactual q is the parametric answer to
-the same base question about another object (`ask`), or what the context states (`ask_known`); the
-contextual answer is greedy with q in the context. Perplexities (the thesis, table 6; P4 has no name
-there) are, with Q the prompt without context and Q' with it:
+the same base question about another object (`ask_counterfactual`), or what the context states
+(`ask_known`); the contextual answer is greedy with q in the context. Perplexities (the thesis,
+table 6; P4 has no name there) are, with Q the prompt without context and Q' with it:
 
     P0 = PPL(p | Q)    P2 = PPL(p | Q')
     P1 = PPL(q | Q)    P3 = PPL(q | Q')    P4 = PPL(answer | Q')
@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from factrobust.draws import by_lot
-from factrobust.endings import STOP, ending, unsure
-from factrobust.endings import ask as ask_on
+from factrobust.endings import STOP, ending, generate_answers, unsure
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, in_chunks, render
 from factrobust.text import normalise
@@ -52,7 +51,7 @@ def context_prompts(
     return [prompt.removesuffix(" ") for prompt in prompts]  # of a question without a prefix
 
 
-def greedy(
+def answer_questions(
     model: Model,
     questions: pd.DataFrame,
     contexts: Sequence[str] | None = None,
@@ -63,7 +62,8 @@ def greedy(
 ) -> pd.DataFrame:
     """Greedy answers, one row a question in their order; equal prompts are asked once. `prompts`
     are by default `context_prompts`; answers that will not be `scored` need no model that knows
-    token ids. To `go_on` a model is asked again where its answer has not begun (`endings.ask`).
+    token ids. To `go_on` a model is asked again where its answer has not begun
+    (`endings.generate_answers`).
 
     Columns: model, ABOUT, prompt, text (`endings.ending`), token_ids, tokens (their texts) and
     logprobs of the fewest tokens that cover it.
@@ -84,15 +84,15 @@ def greedy(
 
 
 def _answer(generation: Generation, go_on: bool) -> tuple[Any, ...]:
-    """text, token_ids, tokens and logprobs of `greedy`."""
-    text, n = ending(generation, begun=go_on)
+    """text, token_ids, tokens and logprobs of `answer_questions`."""
+    text, n = ending(generation, skip_lead=go_on)
     tokens = [alternatives[0][0] for alternatives in islice(generation.top_logprobs, n)]
     return text, generation.token_ids[:n], tokens, generation.logprobs[:n]
 
 
 def _generated(model: Model, prompts: list[str], go_on: bool) -> list[Generation]:
     """Generations long enough for `ending`: those that stopped at an initial's full stop go on."""
-    generate = partial(ask_on, model) if go_on else model.generate
+    generate = partial(generate_answers, model) if go_on else model.generate
     found = {}
     for generation in generate(prompts, max_new_tokens=MAX_NEW_TOKENS, stop=STOP):
         found[generation.prompt] = generation
@@ -106,21 +106,21 @@ def _generated(model: Model, prompts: list[str], go_on: bool) -> list[Generation
     return [*found.values()]
 
 
-def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def ask_counterfactual(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Ask each of `schemas.ContextQuestions` without and with a counterfactual, in their order.
 
     Questions without a differing answer to the base question are left out. Columns: model, ABOUT,
     parametric, counterfactual, contextual; token_ids and tokens of the first two
-    (token_ids_parametric, ...), and logprobs_p0 ... logprobs_p4, as in `greedy`.
+    (token_ids_parametric, ...), and logprobs_p0 ... logprobs_p4, as in `answer_questions`.
     """
-    memory = greedy(model, questions)
+    memory = answer_questions(model, questions)
     drawn = counterfactuals(memory, seed=seed)
     found = drawn >= 0
     p = memory[found].reset_index(drop=True)
     q = memory.iloc[drawn[found]].reset_index(drop=True)
     contexts = questions.loc[found, "prefix"].reset_index(drop=True) + " " + q["text"]
-    contextual = greedy(model, questions[found], contexts.tolist())
-    return scored(model, p, contextual, q["token_ids"].map(tuple)).assign(
+    contextual = answer_questions(model, questions[found], contexts.tolist())
+    return scored_answers(model, p, contextual, q["token_ids"].map(tuple)).assign(
         counterfactual=q["text"],
         token_ids_counterfactual=q["token_ids"],
         tokens_counterfactual=q["tokens"],
@@ -128,7 +128,8 @@ def ask(model: Model, questions: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame
 
 
 def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
-    """Answers from memory beside those in context to the same questions, as `ask` names them."""
+    """Answers from memory beside those in context to the same questions, as `ask_counterfactual`
+    names them."""
     return memory[["model", *ABOUT]].assign(
         parametric=memory["text"],
         contextual=contextual["text"],
@@ -139,14 +140,14 @@ def _responses(memory: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def scored(
+def scored_answers(
     model: Model,
     memory: pd.DataFrame,
     contextual: pd.DataFrame,
     stated: Iterable[Tokens],
 ) -> pd.DataFrame:
-    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask` names them; q
-    is `stated`, token ids or a text [row]."""
+    """Answers from memory and in context with logprobs_p0 ... logprobs_p4, as `ask_counterfactual`
+    names them; q is `stated`, token ids or a text [row]."""
     answers = list(stated)
     parametric = memory["token_ids"].map(tuple).tolist()
     n = len(answers)
@@ -169,8 +170,9 @@ def score_once(
     known: Sequence[pd.DataFrame] = (),
 ) -> list[list[float]]:
     """log P of the tokens of each answer after its prompt, [pair][token]; none of an empty answer.
-    Equal pairs are asked once. Answers of the tables `known` (of `greedy`) keep the numbers of
-    their generation: computed twice they differ in the last digits, and P4 > P3 would be chance."""
+    Equal pairs are asked once. Answers of the tables `known` (of `answer_questions`) keep the
+    numbers of their generation: computed twice they differ in the last digits, and P4 > P3 would be
+    chance."""
     found: dict[tuple[str, Tokens], list[float]] = {}
     for table in known:
         keys = zip(table["prompt"], map(tuple, table["token_ids"]), strict=True)
@@ -215,13 +217,13 @@ def ask_known(
     """Ask the questions of `contexts` without a context and with it, a row each of these.
 
     `contexts` (of `facts.known_contexts`) has question_id, sentence, stated (the answer in it), and
-    more. Returns the columns of `ask`, with what the context states as counterfactual, and those of
-    `contexts`. It is scored as a text, unless one of the answers is the same; token_ids and tokens
-    are of the parametric answer alone.
+    more. Returns the columns of `ask_counterfactual`, with what the context states as
+    counterfactual, and those of `contexts`. It is scored as a text, unless one of the answers is
+    the same; token_ids and tokens are of the parametric answer alone.
     """
     rows = questions.set_index("question_id", drop=False).loc[contexts["question_id"]]
-    memory = greedy(model, rows)
-    contextual = greedy(model, rows, contexts["sentence"].tolist())
+    memory = answer_questions(model, rows)
+    contextual = answer_questions(model, rows, contexts["sentence"].tolist())
     stated: list[Tokens] = [f" {answer}" for answer in contexts["stated"]]
     for answers in (contextual, memory):
         texts = answers["tokens"].str.join("")
@@ -229,7 +231,7 @@ def ask_known(
             if text == stated[i]:
                 stated[i] = tuple(token_ids)
     about = contexts.drop(columns=["question_id", "stated"]).reset_index(drop=True)
-    asked = scored(model, memory, contextual, stated)
+    asked = scored_answers(model, memory, contextual, stated)
     return asked.assign(counterfactual=contexts["stated"].to_numpy(), **about)
 
 
@@ -241,18 +243,18 @@ def swapped(
     """Ask the questions of `passages` without a passage, with it, with its slots' answers exchanged
     twice, and with another answer exchanged, a row a passage.
 
-    Columns: those of `passages` and `greedy`'s as `ask` names them; logprobs_p0, logprobs_p1 (of
-    the answer given, after the question alone; p2 and p3 are not asked) and logprobs_p4; text_1 and
-    text_2 (the answers to the exchanged passages) and text_placebo (to the passage itself, where it
-    has no placebo).
+    Columns: those of `passages` and `answer_questions`'s as `ask_counterfactual` names them;
+    logprobs_p0, logprobs_p1 (of the answer given, after the question alone; p2 and p3 are not
+    asked) and logprobs_p4; text_1 and text_2 (the answers to the exchanged passages) and
+    text_placebo (to the passage itself, where it has no placebo).
     """
     rows = questions.set_index("question_id", drop=False).loc[passages["question_id"]]
     passages = passages.reset_index(drop=True)
-    memory = greedy(model, rows)
+    memory = answer_questions(model, rows)
     # 1. All passages at once: those that begin alike share their computation.
     placebos = passages["placebo"].where(passages["placebo"] != "", passages["sentence"])
     asked = [passages["sentence"], passages["swap_1"], passages["swap_2"], placebos]
-    answers = greedy(model, pd.concat([rows] * len(asked)), pd.concat(asked).tolist())
+    answers = answer_questions(model, pd.concat([rows] * len(asked)), pd.concat(asked).tolist())
     _, first, second, placebo = np.split(answers["text"].to_numpy(), len(asked))
     # 2. The answer given, after the question alone.
     given = answers[: len(rows)]
@@ -273,8 +275,8 @@ def answer_tokens(
     response: pd.Series,
 ) -> pd.DataFrame:
     """How likely each token of both answers is, without and with the counterfactual in the prompt.
-    `response` is a row of `ask`, `questions` what was asked. Columns: answer ("parametric" or
-    "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
+    `response` is a row of `ask_counterfactual`, `questions` what was asked. Columns: answer
+    ("parametric" or "counterfactual"), context (bool), position (1, 2, ...), token, probability."""
     question = questions[questions["question_id"] == response["question_id"]]
     context = f"{question['prefix'].iloc[0]} {response['counterfactual']}"
     prompts = [*context_prompts(model, question), *context_prompts(model, question, [context])]

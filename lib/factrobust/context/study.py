@@ -15,22 +15,23 @@ from factrobust.models.records import Records
 
 
 class _Study(study.Study):
-    """What the studies of this part share: `how` they are made, and their questions.
+    """What the studies of this part share: how they are made, and their questions.
 
-    A study's parameters are its `own` and others: those of later cells, and n_boot."""
+    `study_parameters` are those of one study alone. Beside them stand n_boot and the parameters of
+    later cells."""
 
     unit = "question_id"
 
     def __init__(
         self,
-        own: Mapping[str, Any],
+        study_parameters: Mapping[str, Any],
         *,
         models: Sequence[study.ModelName] = (),
         n_boot: int | None = None,
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        parameters = {**own, "n_boot": n_boot, **(other_parameters or {})}
+        parameters = {**study_parameters, "n_boot": n_boot, **(other_parameters or {})}
         super().__init__(models=models, parameters=parameters, records=records)
 
     def _of_facts(self, data: str, n: int, seed: int) -> None:
@@ -71,11 +72,16 @@ class Study(_Study):
         seed: int,
         **how: Any,
     ) -> None:
-        own = {"questions": questions, "results": results, "n_objects": n_objects, "seed": seed}
-        super().__init__(own, **how)
+        parameters = {
+            "questions": questions,
+            "results": results,
+            "n_objects": n_objects,
+            "seed": seed,
+        }
+        super().__init__(parameters, **how)
         self.questions = facts.load_named_context(questions, limit=n_objects, seed=seed)
         answered = self.concat_over_models(
-            lambda model: probe.ask(model, self.questions, seed=seed)
+            lambda model: probe.ask_counterfactual(model, self.questions, seed=seed)
         )
         self._mark(answered, facts.read_results(results) if results else None)
 
@@ -93,8 +99,8 @@ class KnownContexts(_Study):
         seed: int,
         **how: Any,
     ) -> None:
-        own = {"data": data, "n_facts": n_facts, "contexts": contexts, "seed": seed}
-        super().__init__(own, **how)
+        parameters = {"data": data, "n_facts": n_facts, "contexts": contexts, "seed": seed}
+        super().__init__(parameters, **how)
         self._of_facts(data, n_facts, seed)
         every = facts.known_contexts(self.questions, self.pool, seed=seed)
         asked = every[every["context"].isin(contexts or facts.CONTEXTS)]
@@ -118,8 +124,8 @@ class Passages(_Study):
         seed: int,
         **how: Any,
     ) -> None:
-        own = {"data": data, "n_facts": n_facts, "seed": seed}
-        super().__init__(own, **how)
+        parameters = {"data": data, "n_facts": n_facts, "seed": seed}
+        super().__init__(parameters, **how)
         self._of_facts(data, n_facts, seed)
         self.facts = self.questions
         made = passages.passages(self.questions, self.pool, seed=seed)
@@ -148,8 +154,8 @@ class Meter(_Study):
         seed: int,
         **how: Any,
     ) -> None:
-        own = {"data": data, "n_asked": n_asked, "n_facts": n_facts, "seed": seed}
-        super().__init__(own, **how)
+        parameters = {"data": data, "n_asked": n_asked, "n_facts": n_facts, "seed": seed}
+        super().__init__(parameters, **how)
         self._of_facts(data, n_asked, seed)
         templates = meter.load_sentences()
         relations = [relation for relation, *_ in templates]
@@ -163,7 +169,7 @@ class Meter(_Study):
 
     def _remembered(self, model: Model) -> pd.DataFrame:
         """The answers without a context."""
-        given = probe.greedy(model, self.facts, scored=False)
+        given = probe.answer_questions(model, self.facts, scored=False)
         pairs = zip(given["text"], self.facts["answers"], strict=True)
         return given.assign(right=[float(rules.right(*pair)) for pair in pairs])
 
@@ -189,6 +195,6 @@ class Meter(_Study):
     def behind(self, model: Model, sentences: pd.DataFrame) -> pd.DataFrame:
         """A model's answers behind some of the `contexts`, marked."""
         asked = self.facts.set_index("question_id", drop=False).loc[sentences["question_id"]]
-        given = probe.greedy(model, asked, sentences["sentence"].tolist(), scored=False)
+        given = probe.answer_questions(model, asked, sentences["sentence"].tolist(), scored=False)
         about = sentences.drop(columns="question_id").reset_index(drop=True)
         return meter.marked(given.join(about), self.facts)

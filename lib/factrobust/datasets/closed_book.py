@@ -115,7 +115,7 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8-sig"))
 
 
-def load(
+def load_closed_book(
     name: str,
     adapter: Callable[[Any], Iterator[Question]],
     files: Iterable[Path],

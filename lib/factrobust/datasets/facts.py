@@ -112,7 +112,7 @@ def with_relations(
     return schema.update_column("relation", checks=tables.one_of(names, remedy))
 
 
-def questions(facts: pd.DataFrame) -> pd.DataFrame:
+def with_questions(facts: pd.DataFrame) -> pd.DataFrame:
     """The facts with the columns question and prefix ("The capital of Kenya is"), subject filled
     in."""
     templates = load_relations().loc[facts["relation"], ["question", "prefix"]]
@@ -128,7 +128,7 @@ def worded(template: str, subject: str) -> str:
     return sentence[:1].upper() + sentence[1:] if first.islower() else sentence
 
 
-def answers(facts: pd.DataFrame) -> list[list[str]]:
+def accepted_answers(facts: pd.DataFrame) -> list[list[str]]:
     """Return the accepted answers of each fact, the canonical one first."""
     pairs = zip(facts["object"], facts["aliases"], strict=True)
     return [[answer, *aliases] for answer, aliases in pairs]

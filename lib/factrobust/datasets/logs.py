@@ -147,12 +147,12 @@ def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
         accepted=accepted,
         prompt=prompt,
         settings=json.dumps(settings, sort_keys=True) if isinstance(settings, dict) else "",
-        text=_said(row["filtered_resps"]),
+        text=_likeliest_text(row["filtered_resps"]),
         right=row[metric] == 1,
     )
 
 
-def _said(answers: list[Any]) -> str:
+def _likeliest_text(answers: list[Any]) -> str:
     """A generated text, or of choices with their log-probabilities the likeliest."""
     if isinstance(answers[0], str):
         return str(answers[0])

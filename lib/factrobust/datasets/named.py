@@ -40,7 +40,7 @@ def load_named(
     """
 
     def load(path: Path | None) -> Loaded:
-        return Loaded(facts.questions(facts.load_facts(path)), {})
+        return Loaded(facts.with_questions(facts.load_facts(path)), {})
 
     def of_world(name: str) -> Loaded:
         from factrobust.datasets import world  # few need it
@@ -53,7 +53,7 @@ def load_named(
     parts = []
     counts = {}
     for name, loaded in sets.items():
-        is_short = list(map(_has_short_answer, facts.answers(loaded.table)))
+        is_short = list(map(_has_short_answer, facts.accepted_answers(loaded.table)))
         kept = sum(is_short)
         counts[name] = {
             **loaded.counts,

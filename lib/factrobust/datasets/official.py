@@ -66,7 +66,7 @@ def _first_sentence(error: Exception) -> str:
 
 
 @contextmanager
-def reading(path: object, name: str) -> Iterator[None]:
+def as_facts_errors(path: object, name: str) -> Iterator[None]:
     """Raises FactsError, which names the file, for what is not as in the files of the set
     `name`."""
     try:
@@ -148,7 +148,7 @@ def popqa(files: list[Path], source: str) -> tables.Loaded:
         [text for text in texts_of(cell) if text != first]
         for cell, first in zip(rows["possible_answers"], rows["obj"], strict=True)
     ]
-    facts = fact_tables.questions(facts).assign(question=rows["question"])
+    facts = fact_tables.with_questions(facts).assign(question=rows["question"])
     facts = facts[[*schemas.AskedFacts.columns, "log_popularity"]].reset_index(drop=True)
     n_unknown = int(facts["log_popularity"].isna().sum())
     return tables.Loaded(facts, {"no_popularity": n_unknown})
@@ -169,7 +169,7 @@ def load_trec(path: str | Path) -> pd.DataFrame:
     """TREC's questions with their six coarse types: columns question, answer_type. `path` is an
     official file (train_5500.label: 5,452 questions, TREC_10.label: 500). The paper (appendix H)
     trains on all six types and leaves Abbreviation and Description out of its results."""
-    with reading(path, "TREC"):
+    with as_facts_errors(path, "TREC"):
         # One stray byte 0xF0 ("sister city") stands for a space, as the hub's copy reads it.
         text = noted(path).read_bytes().replace(b"\xf0", b" ").decode("latin-1")
     # Lines end at \n only: splitlines() would also break at latin-1's 0x85.
@@ -188,9 +188,9 @@ def load_trec(path: str | Path) -> pd.DataFrame:
 Reader = Callable[[list[Path], str], tables.Loaded]
 # Of parts 1 and 4; parts 2 and 3 have their own.
 LOADERS: dict[str, Reader] = {
-    "squad": partial(closed_book.load, "SQuAD", closed_book.squad),
-    "trivia_qa": partial(closed_book.load, "TriviaQA", closed_book.trivia_qa),
-    "hotpot_qa": partial(closed_book.load, "HotpotQA", closed_book.hotpot_qa),
+    "squad": partial(closed_book.load_closed_book, "SQuAD", closed_book.squad),
+    "trivia_qa": partial(closed_book.load_closed_book, "TriviaQA", closed_book.trivia_qa),
+    "hotpot_qa": partial(closed_book.load_closed_book, "HotpotQA", closed_book.hotpot_qa),
     "popqa": popqa,
 }
 # By name: the part whose probe asks the questions, repository@revision, a pattern of paths there.
@@ -220,5 +220,5 @@ def load_official(
     else:
         files = local_files(Path(path))
         source = f"{repo}, {Path(path).name}"
-    with reading(path or files[0], name):
+    with as_facts_errors(path or files[0], name):
         return loaders[name]([*map(noted, files)], source)

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from factrobust import draws, schemas, text
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.intervals import top_entropy
 
 KEY = ["model", "fact_id"]
@@ -37,7 +37,7 @@ def log_odds(logprobs: ArrayLike) -> NDArray[np.float64]:
     return np.log(np.expm1(cost))
 
 
-def crossing(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
+def exact_break(temperatures: ArrayLike, logprobs: ArrayLike) -> Any:
     """The temperature at which P_t(answer) falls to THRESHOLD, between the grid points.
 
     `logprobs` are log P_t(answer | prompt) at the ascending `temperatures`, [..., t]. P_t of a greedy answer
@@ -107,10 +107,11 @@ def frs(
 
 
 def mark_greedy(responses: pd.DataFrame) -> pd.DataFrame:
-    """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy` (4.1.2, 4.2, 4.3)."""
-    pairs = list(zip(responses["text"], answers(responses), strict=True))
-    exact = [text.exact_match(said, accepted) for said, accepted in pairs]
-    contains = [text.contains(said, accepted) for said, accepted in pairs]
+    """A table `schemas.MarkedAnswers` of responses of `decoding.probe.greedy_answers` (4.1.2, 4.2,
+    4.3)."""
+    pairs = list(zip(responses["text"], accepted_answers(responses), strict=True))
+    exact = [text.exact_match(answer, accepted) for answer, accepted in pairs]
+    contains = [text.contains(answer, accepted) for answer, accepted in pairs]
     return responses.assign(
         exact_match=np.array(exact, dtype=bool),
         contains=np.array(contains, dtype=bool),  # also without a response
@@ -147,9 +148,9 @@ def known_by(marked: pd.DataFrame, largest: str) -> pd.DataFrame:
 def mark_samples(samples: pd.DataFrame) -> pd.DataFrame:
     """A table `schemas.MarkedSamples` of samples with their facts; figure 2 shows `certainty`, the mean
     probability of a sample's tokens under the distribution that they were drawn from."""
-    pairs = zip(samples["text"], answers(samples), strict=True)
+    pairs = zip(samples["text"], accepted_answers(samples), strict=True)
     return samples.assign(
-        correct=[text.contains(said, accepted) for said, accepted in pairs],
+        correct=[text.contains(answer, accepted) for answer, accepted in pairs],
         certainty=[_mean(np.exp(logprobs)) for logprobs in samples["tempered_logprobs"]],
     )
 
@@ -194,7 +195,7 @@ def at_temperatures(curves: pd.DataFrame, temperatures: Sequence[float]) -> pd.D
 
 def exact_breaking(curves: pd.DataFrame) -> pd.DataFrame:
     """The exact t_b of each model and fact: where the greedy answer's P_t crosses THRESHOLD."""
-    return _per_fact(curves, "logprob", crossing)
+    return _per_fact(curves, "logprob", exact_break)
 
 
 def fitted_break(temperatures: ArrayLike, right: ArrayLike, n: int) -> NDArray[np.float64]:
@@ -228,8 +229,8 @@ def sampling_spread(
     near = at_temperatures(curves, temperatures)
     beyond = 2 * temperatures[-1] - temperatures[-2]
     tables = []
-    for _, own in near.groupby("model"):
-        wide = own.pivot(index=KEY, columns="temperature", values="logprob")
+    for _, part in near.groupby("model"):
+        wide = part.pivot(index=KEY, columns="temperature", values="logprob")
         p = np.exp(wide.to_numpy(dtype=float)).clip(0, 1)
         right = np.random.default_rng(seed).binomial(n, p, (draws, *p.shape))
         scan = np.minimum(first_break(temperatures, right / n), beyond)

@@ -133,7 +133,7 @@ def one_curve(curve: pd.DataFrame, t_b: float, samples: pd.DataFrame) -> Figure:
         blocks.key("exact $P_t$", look, marker="", ls="-"),
         blocks.key(f"exact $t_b$ = {t_b:.2f}", **marked),
         blocks.key(
-            f"{style.count(samples['n'])} samples, 95% interval",
+            f"{style.count_range(samples['n'])} samples, 95% interval",
             **sampled,
         ),
     ]
@@ -302,12 +302,12 @@ def _coloured(
     fig, panels = blocks.panels(points, "model", what="facts", **options)
     for axis, part in panels:
         for kind, look in looks.items():
-            own = part[part["kind"] == kind]
+            of_kind = part[part["kind"] == kind]
             form: dict[str, Any] = {
                 "s": 11,
                 "marker": look.marker,
                 "alpha": 0.6,
                 "lw": 0,
             }
-            axis.scatter(own[x], own[y], color=look.colour, **form)
+            axis.scatter(of_kind[x], of_kind[y], color=look.colour, **form)
     return blocks.legend(fig, blocks.keys(looks, ls=""))

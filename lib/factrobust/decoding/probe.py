@@ -27,7 +27,7 @@ ABOUT = (
 )  # a fact's columns in its samples
 
 
-def greedy(
+def greedy_answers(
     model: Model,
     facts: pd.DataFrame,
     *,
@@ -81,7 +81,7 @@ def truths(model: Model, responses: pd.DataFrame) -> pd.Series:
     )
 
 
-def sampled(
+def sampled_answers(
     model: Model,
     facts: pd.DataFrame,
     *,
@@ -118,7 +118,7 @@ def sampled(
     )
 
 
-def curves(
+def answer_curves(
     responses: pd.DataFrame,
     temperatures: Sequence[float] = GRID,
 ) -> pd.DataFrame:
@@ -133,13 +133,13 @@ def curves(
     )
 
 
-def tempered(
+def truncated_curves(
     model: Model,
     responses: pd.DataFrame,
     temperatures: Sequence[float] = TEMPERATURES,
     **cuts: Any,
 ) -> pd.DataFrame:
-    """As `curves`, but under truncation (`Model.temper`: top_k, top_p, min_p)."""
+    """As `answer_curves`, but under truncation (`Model.temper`: top_k, top_p, min_p)."""
     prompts, ids = (responses[column].tolist() for column in ("prompt", "token_ids"))
     return _curves(
         responses,

@@ -101,8 +101,8 @@ def on_the_dial(dialled: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     for name, column in theirs.iterrows():
         miss = (ours - column).abs().max(axis=1).rename("miss").reset_index()
         best = miss.loc[miss.groupby("model")["miss"].idxmin()]
-        apart = column - as_it_is
-        shift = (apart.max(axis=1) - apart.min(axis=1)) / 2
+        difference = column - as_it_is
+        shift = (difference.max(axis=1) - difference.min(axis=1)) / 2
         best = best.join(shift.rename("miss of a shift"), on="model")
         columns.append(best.assign(column=str(name)))
     return pd.concat(columns)[["model", "column", "s", "miss", "miss of a shift"]]
@@ -110,7 +110,7 @@ def on_the_dial(dialled: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
 def probability(curves: pd.DataFrame, t: float) -> pd.Series:
     """P_t of each answer of `schemas.Curves` at any temperature within its grid, by model and fact: a
-    spline of the log odds against log t, as in `metrics.crossing`."""
+    spline of the log odds against log t, as in `metrics.exact_break`."""
     from scipy.interpolate import CubicSpline
 
     wide = curves.pivot(index=KEY, columns="temperature", values="logprob")
@@ -130,7 +130,8 @@ def to_one_median(known: pd.DataFrame, goal: float = 0.9) -> pd.DataFrame:
     """`sharpened`, each model by the `s` that brings its median t_b to `goal` (none of the paper's
     temperatures, on which a median would lie by rounding)."""
     scale = goal / known.groupby("model")["t_b"].median()
-    parts = [sharpened(own, scale[model]) for model, own in known.groupby("model", sort=False)]
+    groups = known.groupby("model", sort=False)
+    parts = [sharpened(part, scale[model]) for model, part in groups]
     return pd.concat(parts).assign(s=known["model"].map(scale))
 
 
@@ -146,7 +147,7 @@ def relative(known: pd.DataFrame, least: int = 8) -> pd.DataFrame:
     return rows.assign(relative=np.log2(ratio))[enough]
 
 
-def pairs(
+def model_pairs(
     known: pd.DataFrame,
     value: str,
     way: Callable[[pd.DataFrame], pd.DataFrame],
@@ -178,25 +179,19 @@ def halves(
     mean over `splits`. `reliability` is that of all facts, 2 r / (1 + r) (Spearman and Brown, 1910)."""
     rng = np.random.default_rng(0)
     found = []
-    for model, own in rows.sort_values("fact_id").groupby("model"):
-        sizes = own.groupby("relation")["relation"].transform("size")
-        own = own[sizes >= least]
+    for model, part in rows.sort_values("fact_id").groupby("model"):
+        sizes = part.groupby("relation")["relation"].transform("size")
+        facts = part[sizes >= least]
+        relation = facts["relation"]
         correlations = []
         for _ in range(splits):
-            lot = pd.Series(rng.random(len(own)), own.index)
-            half = lot.groupby(own["relation"]).rank() % 2
-            means = own[value].groupby([own["relation"], half]).mean().unstack()
-            correlations.append(means[0.0].corr(means[1.0]) if len(own) else np.nan)
+            lot = pd.Series(rng.random(len(facts)), facts.index)
+            half = lot.groupby(relation).rank() % 2
+            means = facts[value].groupby([relation, half]).mean().unstack()
+            correlations.append(means[0.0].corr(means[1.0]) if len(facts) else np.nan)
         r = float(np.mean(correlations))
-        found.append(
-            (
-                model,
-                r,
-                2 * r / (1 + r),
-                own["relation"].nunique(),
-                len(own),
-            )
-        )
+        reliability = 2 * r / (1 + r)
+        found.append((model, r, reliability, relation.nunique(), len(facts)))
     return pd.DataFrame(
         found,
         columns=["model", "r", "reliability", "relations", "n"],

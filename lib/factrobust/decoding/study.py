@@ -44,7 +44,7 @@ class Study(study.Study):
         records: Records | None = None,
         tempered: bool = False,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_questions": n_questions,
             "seed": seed,
@@ -53,8 +53,8 @@ class Study(study.Study):
             "sampled": list(sampled) or None,
             "types": types,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,
@@ -82,7 +82,7 @@ class Study(study.Study):
                 seed=seed,
                 **longer,
             )
-        answers = self.concat_over_models(lambda model: probe.greedy(model, self.facts))
+        answers = self.concat_over_models(lambda model: probe.greedy_answers(model, self.facts))
         self.marked = schemas.MarkedAnswers.validate(metrics.mark_greedy(answers))
         schemas.AskedFacts.validate(self.facts)
         self.print_counts(f"{len(self.facts)} facts")
@@ -103,7 +103,7 @@ class Study(study.Study):
     def measures(self) -> pd.DataFrame:
         """The marked answers with right (1 or 0), logprob (of the answer), truth
         (`decoding.probe.truths`), the exact t_b and its frs."""
-        curves = probe.curves(self.marked)
+        curves = probe.answer_curves(self.marked)
         rows = self.marked.merge(metrics.exact_breaking(curves), how="left")
         frs = metrics.frs(rows["entropy"], rows["t_b"], unbroken=None)
         rows["truth"] = pd.concat([probe.truths(model, rows) for model in self.models])
@@ -126,7 +126,7 @@ class Study(study.Study):
     ) -> pd.DataFrame:
         """What `ask` returns for each model and its answers, if there are any."""
         asked = {model: known[known["model"] == model.name] for model in self.models}
-        tables = [ask(model, own, **how) for model, own in asked.items() if len(own)]
+        tables = [ask(model, rows, **how) for model, rows in asked.items() if len(rows)]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
     def sampled(self, **cuts: Any) -> pd.DataFrame:
@@ -136,7 +136,7 @@ class Study(study.Study):
         seed = self.parameter("seed")
         return self._ask_each(
             self.known_sample,
-            probe.sampled,
+            probe.sampled_answers,
             n=n,
             seed=seed,
             **cuts,
@@ -144,17 +144,17 @@ class Study(study.Study):
 
     def curves(self) -> pd.DataFrame:
         """log P_t of the known answers on the fine grid."""
-        return probe.curves(self.known)
+        return probe.answer_curves(self.known)
 
     def longer(self, responses: pd.DataFrame, max_new_tokens: int) -> pd.DataFrame:
         """The marked answers to the same prompts with more tokens."""
-        said = self._ask_each(
+        answers = self._ask_each(
             responses,
-            probe.greedy,
+            probe.greedy_answers,
             max_new_tokens=max_new_tokens,
             temperatures=(),
         )
-        return metrics.mark_greedy(said)
+        return metrics.mark_greedy(answers)
 
     def cut(self, temperatures: Sequence[float], **cuts: Any) -> pd.DataFrame:
         """log P_t of `known_sample` at temperatures where `cuts` truncate (top_k, top_p, min_p), of the
@@ -165,7 +165,7 @@ class Study(study.Study):
         need(len(known), self.models, f"{why}answer is found by tempering; add one that knows some")
         return self._ask_each(
             known,
-            probe.tempered,
+            probe.truncated_curves,
             temperatures=temperatures,
             **cuts,
         )
@@ -176,15 +176,15 @@ class Study(study.Study):
         asked for "prefix"."""
 
         def ask(model: Model, kind: str) -> pd.DataFrame:
-            own = model.prompt_format
-            same = FORMATS[own].prefix == FORMATS[kind].prefix
-            said = probe.greedy(
+            usual = model.prompt_format
+            begins_alike = FORMATS[usual].prefix == FORMATS[kind].prefix
+            answers = probe.greedy_answers(
                 model,
                 facts,
-                prompt_format=own if same else kind,
+                prompt_format=usual if begins_alike else kind,
             )
-            return said.merge(
-                metrics.exact_breaking(probe.curves(said)),
+            return answers.merge(
+                metrics.exact_breaking(probe.answer_curves(answers)),
                 how="left",
             )
 

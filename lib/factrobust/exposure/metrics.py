@@ -132,7 +132,7 @@ def _upper_mean(exposure: NDArray, means: NDArray, n: NDArray) -> Any:
     return np.average(means[upper], axis=0, weights=n[upper])
 
 
-def crossing(fits: Array, largest: float) -> Array:
+def inverse_hill(fits: Array, largest: float) -> Array:
     """Where the curves of floor, top, half and slope, [4, curve], rise to LEVEL: `hill` turned
     round, half ((LEVEL - floor) / (top - LEVEL))^(1 / slope).
 
@@ -198,10 +198,10 @@ def one_half(
     """
     table = []
     for curves in _fits(rows, value, by, 1, n_boot):
-        [at] = crossing(curves.best[:, None], curves.largest)
+        [at] = inverse_hill(curves.best[:, None], curves.largest)
         numbers = [np.nan, np.nan, np.nan]
         if np.isfinite(at):
-            reached = crossing(curves.drawn, curves.largest)
+            reached = inverse_hill(curves.drawn, curves.largest)
             numbers = [at, *np.quantile(reached, [0.025, 0.975], method="nearest")]
         table.append((*curves.key, *numbers, curves.n))
     return pd.DataFrame(table, columns=[*by, *Interval._fields])
@@ -420,7 +420,7 @@ def stratified_auc(
     return intervals.ratio(won, pairs)
 
 
-def crossings(
+def exposure_at_level(
     rows: pd.DataFrame,
     value: str,
     *,

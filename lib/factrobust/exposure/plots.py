@@ -64,7 +64,7 @@ def by_exposure(
         for k, (value, look) in enumerate(looks.items()):
             aside = style.aside(k, len(looks), min(0.12, 0.5 / len(looks)))
             points, line = (t[t[by] == value].sort_values("exposure") for t in (part, drawn))
-            at_points = place(points["exposure"]) + aside
+            at_points = axis_place(points["exposure"]) + aside
             blocks.dots(
                 axis,
                 points,
@@ -75,7 +75,7 @@ def by_exposure(
                 ms=3.6,
             )
             line = line[line["exposure"] > 0]
-            at_line = place(line["exposure"]) + aside
+            at_line = axis_place(line["exposure"]) + aside
             axis.plot(
                 at_line,
                 line["mean"],
@@ -87,20 +87,20 @@ def by_exposure(
             axis.axhline(at, **style.REFERENCE)
         powers = [4**k for k in range(12) if 4**k <= table["exposure"].max()]
         named = [0] * (0 in table["exposure"].values) + powers
-        axis.set_xticks(place(named), [str(number) for number in named])
+        axis.set_xticks(axis_place(named), [str(number) for number in named])
     handles = blocks.keys(looks)
     if at is not None:
         handles.append(blocks.key("a guess", marker="", **style.REFERENCE))
     return blocks.legend(fig, handles)
 
 
-def shades(values: Sequence[str]) -> dict[str, style.Look]:
+def ordered_looks(values: Sequence[str]) -> dict[str, style.Look]:
     """Looks of at most five ordered values, such as ranges: from light to dark."""
     marked = zip(values, SHADES[-len(values) :], style.MARKERS, strict=False)
     return {value: style.Look(colour, marker) for value, colour, marker in marked}
 
 
-def place(exposure: ArrayLike) -> NDArray[np.float64]:
+def axis_place(exposure: ArrayLike) -> NDArray[np.float64]:
     """Where exposures stand on the axis."""
     number = np.asarray(exposure, float)
     return np.where(number > 0, np.log2(np.maximum(number, 1)), NEVER)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from factrobust import load_model, study
 from factrobust.datasets import world
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.decoding import probe
 from factrobust.draws import need_count
 from factrobust.exposure import corpus
@@ -84,7 +84,7 @@ class Training(study.Study):
         trained = self._trained(asked, None if in_lab else self.records)
         moments = {int(step): found for step, found in trained["texts"].items()}
         # 2. Mark what is said.
-        accepted = answers(asked)
+        accepted = accepted_answers(asked)
         follow = self.parameter("follow")
         [i] = asked.index[asked["fact_id"] == follow]
         places = np.flatnonzero(self.sentences["fact_id"] == follow)
@@ -149,7 +149,7 @@ class Training(study.Study):
         object."""
         model = load_model(folder)
         model.prompt_format = "zero-shot"  # as data/models.csv says of its larger kin
-        answers = probe.greedy(model, asked)
+        answers = probe.greedy_answers(model, asked)
         followed = answers[answers["fact_id"] == self.parameter("follow")]
         [truth] = probe.truths(model, followed)
         return {"texts": answers["text"].tolist(), "truth": truth}

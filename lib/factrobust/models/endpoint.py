@@ -41,7 +41,7 @@ from factrobust.models.tokens import after_thought, cut
 TURN = "<|assistant|>"
 LACKS = {
     "temper": "an endpoint gives no logits; find breaking temperatures by sampling "
-    "(decoding.probe.sampled)",
+    "(decoding.probe.sampled_answers)",
     "token_ids": "an endpoint tells tokens as texts and not as ids, which part 4 needs",
 }
 NO_SCORE = (

@@ -97,7 +97,7 @@ def panels(
         axis.set_ylabel(labels[1] if leftmost else "")
         axis.tick_params(labelbottom=True)  # also where the panel below is missing
         for which in shares:
-            style.shares(axis, which)
+            style.share_axis(axis, which)
         drawn.append((axis, part))
     for axis in axes.flat[len(values) :]:
         axis.remove()
@@ -355,7 +355,7 @@ def stacks(
                 fontsize=6.5,
                 color=ink,
             )
-        style.shares(axis, "x")
+        style.share_axis(axis, "x")
         axis.set_xlim(0, 1)
         axis.grid(False)
     name_rows([axis for axis, _ in parts], names)

@@ -227,7 +227,7 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-def count(n: Iterable[float]) -> str:
+def count_range(n: Iterable[float]) -> str:
     """The number of facts behind a curve: "40", or "38–40" where it varies, "–" without any."""
     numbers = sorted({int(x) for x in n})
     if not numbers:
@@ -239,14 +239,14 @@ def counts(table: pd.DataFrame, models: Sequence[str], what: str = "") -> str:
     """The n of each model in the order of `models`: "40 / 38", and with `what` they are counts of
     "n = 40 / 38 facts", or "n = 40 facts each". More than three that differ are a range, "38–40".
     """
-    each = [count(table.loc[table["model"] == model, "n"]) for model in models]
+    each = [count_range(table.loc[table["model"] == model, "n"]) for model in models]
     same = len(set(each)) == 1
     if same:
         n = each[0]
     elif len(each) <= 3:
         n = " / ".join(each)
     else:
-        n = count(table["n"])
+        n = count_range(table["n"])
     if not what:
         return n
     ending = " each" if same and len(each) > 1 else ""
@@ -266,7 +266,7 @@ def aside(k: int, n: int, step: float) -> float:
     return (k - (n - 1) / 2) * step
 
 
-def shares(axis: Axes, which: str = "y") -> None:
+def share_axis(axis: Axes, which: str = "y") -> None:
     """Let an axis show shares: from 0 to 1 with some air, ticks at quarters."""
     getattr(axis, f"set_{which}lim")(-0.03, 1.03)
     getattr(axis, f"set_{which}ticks")(

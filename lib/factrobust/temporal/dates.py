@@ -22,7 +22,7 @@ LABELS = ("correct", "incorrect", "transitional")
 RULES = ("strict", "published")  # of labels
 COLUMNS = tuple(schemas.Dates.columns)
 YEARS = (1000, 2020)  # the first and the last year that is sampled
-GRID = range(1950, 2021, 3)  # the years of `grid`
+GRID = range(1950, 2021, 3)  # the years of `same_years`
 # alpha runs from -5 to 5 in steps of 1/20
 REACH = 5
 STEPS = 20
@@ -109,9 +109,9 @@ def position(date: Span, start: Span, end: Span) -> tuple[NDArray, NDArray]:
     validity runs from the start's first to the end's last day. alpha is -0.5 on the first day and
     0.5 on the last. years_off is 0 inside, negative before, positive after."""
     bounds = (date[0], date[1], start[0], end[1])
-    first, last, begun, over = (side.astype(float) for side in bounds)
-    length = over - begun
-    alpha = (first + last - begun - over) / 2 / length
+    first, last, valid_from, valid_to = (day.astype(float) for day in bounds)
+    length = valid_to - valid_from
+    alpha = (first + last - valid_from - valid_to) / 2 / length
     outside = np.maximum(abs(alpha) - 0.5, 0) * length
     years_off = np.sign(alpha) * outside / DAYS_A_YEAR
     return alpha, years_off + 0.0  # no negative zeros
@@ -162,13 +162,13 @@ def sample_dates(
     return table.sort_values("fact", kind="stable")[list(COLUMNS)].reset_index(drop=True)
 
 
-def grid(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
+def same_years(facts: pd.DataFrame, years: Sequence[int] = GRID) -> pd.DataFrame:
     """The same years for every fact that began and ended within them, strictly labelled:
     `schemas.Dates`."""
-    begun, _ = parse(facts["start"])
-    _, over = parse(facts["end"])
+    valid_from, _ = parse(facts["start"])
+    _, valid_to = parse(facts["end"])
     first, last = parse([str(year) for year in years])
-    inside = (begun >= first[0]) & (over <= last[-1])
+    inside = (valid_from >= first[0]) & (valid_to <= last[-1])
     asked = pd.DataFrame({"precision": "year", "year": years})
     table = facts[inside].merge(asked, how="cross")
     table["date"] = table["year"].astype(str)

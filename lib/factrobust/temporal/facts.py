@@ -103,7 +103,7 @@ def load_temporal_facts(
     return frame.reset_index(drop=True)
 
 
-def sample(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
+def sample_facts(facts: pd.DataFrame, limit: int | None, seed: int) -> pd.DataFrame:
     """A seeded sample in the facts' order, spread evenly over relations; all of them for None."""
     if limit is None:
         return facts
@@ -327,16 +327,16 @@ def load_successions(
     begins or begins before the last one ends; ValueError for an unknown office.
     """
     frame = tables.read_checked(path, TERMS_SCHEMA)
-    begun = parse(frame["start"])
-    over = parse(_ends(frame))
-    chains = frame.assign(begun=begun[1], over=over[0]).groupby("chain")
-    before = chains["over"].shift()  # NaT, which is before nothing, of a first term
+    start = parse(frame["start"])
+    end = parse(_ends(frame))
+    ends = pd.Series(end[0], frame.index)
+    last_end = ends.groupby(frame["chain"]).shift()  # of a first term NaT, which is after nothing
     tables.refuse(
-        frame, begun[0] > over[1], path,
+        frame, start[0] > end[1], path,
         "the term of {holder!r} ends before it begins; swap the two dates, or mend the wrong one",
     )  # fmt: skip
     tables.refuse(
-        frame, before > begun[1], path,
+        frame, last_end > start[1], path,
         "the term of {holder!r} begins before the last one of its chain ends; mend a date, or put the "
         "terms in order",
     )  # fmt: skip
@@ -539,11 +539,11 @@ def load_named_temporal(
     every = other_objects(with_wording(loaded.table), n_others, seed=seed)
     every = other_subjects(every, n_subjects, seed=seed)
     named_facts = every if fact_ids is None else every[every["fact_id"].isin(fact_ids)]
-    table = sample(named_facts.reset_index(drop=True), limit, seed)
+    table = sample_facts(named_facts.reset_index(drop=True), limit, seed)
     sampled = dating.sample_dates(table, seed=seed) if loaded.dates.empty else loaded.dates
     sampled = sampled[sampled["fact_id"].isin(table["fact_id"])]
     sampled = dating.thinned(sampled, sampling=sampling, **kept)
-    fine = sampled["fact_id"].isin(sample(table, n_fine, seed)["fact_id"])
+    fine = sampled["fact_id"].isin(sample_facts(table, n_fine, seed)["fact_id"])
     tested = (sampled["precision"] == "year") & (sampled["label"] != "transitional")
     sampled = sampled[tested | fine]
     return loaded._replace(table=table, dates=sampled.reset_index(drop=True))

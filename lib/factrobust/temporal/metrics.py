@@ -109,7 +109,7 @@ def arch(scores: pd.DataFrame, peak: int) -> pd.DataFrame:
     )
 
 
-def positions(scores: pd.DataFrame) -> pd.DataFrame:
+def with_positions(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with `position`, the centre of their date's bin of alpha (of WIDTH), or for a
     transitional date its edge, -0.5 or 0.5 (figure 3); and `relative`, logprob minus its mean over
     the fact's correct dates at this precision, because far positions hold other facts."""
@@ -159,7 +159,7 @@ def by_popularity(matched: pd.DataFrame, known: pd.DataFrame, *, bins: int) -> p
     return stacked(parts, "what")
 
 
-def verdicts(matched: pd.DataFrame) -> pd.DataFrame:
+def robust_by_precision(matched: pd.DataFrame) -> pd.DataFrame:
     """R of each model, prompt format and fact at the year, month and day, side by side: 1 (robust), 0,
     or NaN (undefined or not asked)."""
     wide = matched.pivot(index=KEY, columns="precision", values="robust")
@@ -175,7 +175,7 @@ def paired_variances(matched: pd.DataFrame, standard: str, few_shot: str) -> pd.
     1 the few-shot prompt brought the precisions together. Section 4.6 divides the other way round,
     but reads a ratio below 1 as a reduction; we keep the reading.
     """
-    robust = verdicts(matched).set_index(KEY).sum(axis=1, skipna=False) / len(PRECISIONS)
+    robust = robust_by_precision(matched).set_index(KEY).sum(axis=1, skipna=False) / len(PRECISIONS)
     pairs = (robust * (1 - robust)).unstack("prompt_format")[[standard, few_shot]].dropna()
     return pairs.set_axis(["standard", "few_shot"], axis="columns").reset_index()
 
@@ -195,8 +195,8 @@ def duel(defined: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     sides = [defined[defined["model"] == model].set_index(keys) for model in (first, second)]
     rows = []
     for metric in DUELLED:
-        apart = (sides[0][metric] - sides[1][metric]).dropna()
-        for precision, values in apart.groupby("precision"):
+        leads = (sides[0][metric] - sides[1][metric]).dropna()
+        for precision, values in leads.groupby("precision"):
             shares = [
                 (values > 0).mean(),
                 (values == 0).mean(),

@@ -35,7 +35,7 @@ ORDER = [*CORNERS.values()]
 EFFECTS = ("the date", "the name's era", "the subject's era", "the fact")
 
 
-def measured(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
+def date_gains(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
     """What the right dates do to each name after the question of each subject: a row a cell, subject
     (`asked_of`) and `name` (0: the object).
 
@@ -83,8 +83,8 @@ def _beaten(inside: np.ndarray, outside: np.ndarray) -> list[tuple[float, ...]]:
 
 
 def corners(table: pd.DataFrame) -> pd.DataFrame:
-    """The measures of `measured` at each corner of the cube: a row a fact, measure and `corner` of
-    CORNERS, with `value`, the mean over wrong names, wrong subjects, or both."""
+    """The measures of `date_gains` at each corner of the cube: a row a fact, measure and `corner`
+    of CORNERS, with `value`, the mean over wrong names, wrong subjects, or both."""
     by = [name for name in table if name not in ("asked_of", "name", *CUBE_MEASURES)]
     kind = pd.Series(
         [
@@ -111,12 +111,12 @@ def effects(corners: pd.DataFrame) -> pd.DataFrame:
     """
     by = [name for name in corners if name not in ("corner", "value")]
     wide = corners.pivot(index=by, columns="corner", values="value").reindex(columns=ORDER)
-    own, names, subjects, both = (wide[name] for name in ORDER)
+    right, other_name, other_subject, both_other = (wide[name] for name in ORDER)
     parts = [
-        both,
-        subjects - both,
-        names - both,
-        own - names - subjects + both,
+        both_other,
+        other_subject - both_other,
+        other_name - both_other,
+        right - other_name - other_subject + both_other,
     ]
     table = pd.concat(
         dict(zip(EFFECTS, parts, strict=True)),
@@ -138,18 +138,18 @@ def leads(corners: pd.DataFrame, null: Sequence[str] = ORDER[1:]) -> pd.DataFram
 
 def bars(scores: pd.DataFrame, split: str = "") -> pd.DataFrame:
     """The `effects` of scores in nats: a row a fact and effect, and a value of `split`."""
-    table = effects(corners(measured(scores, split)))
+    table = effects(corners(date_gains(scores, split)))
     return table[table["measure"] == "nats"].drop(columns="measure").reset_index(drop=True)
 
 
 def often_minus_never(weights: Array, values: Array, often: Array) -> Array:
     """The mean of `values` [row] where `often` is true minus that where it is false, in each resample
     ([resample, row] `weights`, as `intervals.bootstrap_statistic` makes them)."""
-    told = often.astype(float)
-    never = 1 - told
-    return ratio_of_sums(weights, values * told, told) - ratio_of_sums(
-        weights, values * never, never
-    )
+    is_often = often.astype(float)
+    is_never = 1 - is_often
+    mean_often = ratio_of_sums(weights, values * is_often, is_often)
+    mean_never = ratio_of_sums(weights, values * is_never, is_never)
+    return mean_often - mean_never
 
 
 def windows(scores: pd.DataFrame) -> pd.DataFrame:

@@ -121,9 +121,10 @@ def over_years(scores: pd.DataFrame, start: str, end: str) -> Figure:
 
 def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision. `table`:
-    intervals of relative (nats) by model, precision and position of `temporal.metrics.positions`;
-    transitional dates are hollow, the validity is shaded. Many models have panels a family, since
-    side by side in one they would stand at other dates than their own."""
+    intervals of relative (nats) by model, precision and position of
+    `temporal.metrics.with_positions`; transitional dates are hollow, the validity is shaded. Many
+    models have panels a family, since side by side in one they would stand at other dates than
+    their own."""
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"
     labels = ("date $\\alpha$ (lengths of validity)", nats)

@@ -29,7 +29,7 @@ def statements(facts: pd.DataFrame, dates: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def scored(
+def scored_statements(
     model: Model,
     statements: pd.DataFrame,
     prompt_format: str | None = None,
@@ -85,24 +85,24 @@ def holders(
     """log P of every holder of an office after the question who held it in a year:
     `schemas.HolderScores`. A row a moment of `moments` (chain, term, year) and term of its chain in
     `terms` (`temporal.facts.load_successions`). The prior is after the question without a date."""
-    every = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
+    # 1. Every holder of the chain at each moment, and once without a date.
+    candidates = terms[["chain", "term", "holder", *WORDING]].rename(columns={"term": "candidate"})
     right = terms[["chain", "term", "holder"]].rename(columns={"holder": "right"})
     dated = moments[["chain", "term", "year"]].merge(right, on=["chain", "term"])
-    dated = dated.merge(every, on="chain")
+    dated = dated.merge(candidates, on="chain")
+    undated = candidates[candidates["chain"].isin(moments["chain"])].copy()
+    # 2. The questions: "In 2019, who was ..." and "Who was ...".
     spoken = dated["year"].astype(str).map(verbalise)
     for column in WORDING:
-        begun = spoken + ", " + dated[column]
-        dated[column] = begun.where(dated[column] != "", "")
-        every[column] = every[column].str[:1].str.upper() + every[column].str[1:]
-    every = every[every["chain"].isin(moments["chain"])]
-    both = pd.concat([dated, every], ignore_index=True)
+        dated[column] = (spoken + ", " + dated[column]).where(dated[column] != "", "")
+        undated[column] = undated[column].str[:1].str.upper() + undated[column].str[1:]
+    # 3. Their scores.
+    both = pd.concat([dated, undated], ignore_index=True)
     answers = FORMATS["question"].separator + both["holder"]
     values = model.score(prompts(model, both, "question"), answers.tolist())
     sums = np.array([np.sum(v, dtype=np.float64) for v in values])
-    dated = dated.assign(
-        model=model.name,
-        true=dated["holder"] == dated["right"],
-    )
-    table = dated[["model", "chain", "year", "term", "candidate", "holder", "true"]]
-    prior = every[["chain", "candidate"]].assign(prior=sums[len(dated) :])
-    return table.assign(logprob=sums[: len(dated)]).merge(prior, how="left")
+    is_right = dated["holder"] == dated["right"]
+    table = dated.assign(model=model.name, true=is_right, logprob=sums[: len(dated)])
+    prior = undated[["chain", "candidate"]].assign(prior=sums[len(dated) :])
+    columns = ["model", "chain", "year", "term", "candidate", "holder", "true", "logprob"]
+    return table[columns].merge(prior, how="left")

@@ -44,7 +44,7 @@ class Study(study.Study):
         formats: Sequence[str] = ("question",),
         tuned: bool = False,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "n_facts": n_facts,
             "n_fine": n_fine,
@@ -54,8 +54,8 @@ class Study(study.Study):
             "n_subjects": n_subjects,
             "seed": seed,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,
@@ -88,7 +88,9 @@ class Study(study.Study):
 
     def _scored(self, statements: pd.DataFrame) -> pd.DataFrame:
         def ask(model: Model) -> pd.DataFrame:
-            return pd.concat(probe.scored(model, statements, name) for name in self.formats)
+            return pd.concat(
+                probe.scored_statements(model, statements, name) for name in self.formats
+            )
 
         return self.concat_over_models(ask)
 
@@ -143,12 +145,12 @@ class Successions(study.Study):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "offices": offices,
             "n_moments": n_moments,
             "n_boot": n_boot,
+            **(other_parameters or {}),
         }
-        parameters = own | dict(other_parameters or {})
         super().__init__(
             models=models,
             parameters=parameters,

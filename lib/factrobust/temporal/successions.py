@@ -124,8 +124,8 @@ def usual_lengths(counts: NDArray[Any], most: int) -> NDArray[np.float64]:
     """Probability of a term of n = 0 ... `most` years, [n], smoothed from the `counts` of other terms:
     their mean over kernels exp(-|log((n + 1) / (count + 1))| / WIDTH)."""
     lengths = np.arange(most + 1)[:, None]
-    apart = np.log(lengths + 1) - np.log(counts + 1)
-    kernel = np.exp(-np.abs(apart) / WIDTH)
+    distance = np.abs(np.log(lengths + 1) - np.log(counts + 1))
+    kernel = np.exp(-distance / WIDTH)
     mixed = (kernel / kernel.sum(axis=0)).sum(axis=1)
     return mixed / mixed.sum()
 
@@ -160,7 +160,7 @@ def posterior(evidence: NDArray[Any], prior: NDArray[Any]) -> NDArray[np.float64
     return found
 
 
-def crossed(scores: pd.DataFrame) -> pd.DataFrame:
+def moved_choices(scores: pd.DataFrame) -> pd.DataFrame:
     """Does the date move the choice between two holders the right way? A row a pair of terms asked.
 
     With l(a, t) the log-probability of holder a at the moment of term t, a pair has nats = l(a, a)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from factrobust import context, decoding, temporal, wording
-from factrobust.datasets.facts import answers as accepted
+from factrobust.datasets.facts import accepted_answers as accepted
 from factrobust.models.records import COLUMNS, NOTEBOOKS, Records, decode, read_columns, read_index
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce.again import name_of, words
@@ -120,8 +120,9 @@ def calls() -> pd.DataFrame:
         columns = read_columns(folder / name, about["sha256"], [*COLUMNS, NOTEBOOKS])
         part = pd.DataFrame(dict(zip([*COLUMNS, NOTEBOOKS], columns, strict=True)))
         part["model"] = name_of(about["model"])
-        told = part.pop("value")
+        values = part.pop("value")
         if about["operation"] in SPOKEN:
-            told = told.map(lambda text: words(decode(text)))
-        parts.append(part.assign(said=told))
+            values = values.map(lambda text: words(decode(text)))
+        part["said"] = values
+        parts.append(part)
     return pd.concat(parts, ignore_index=True)

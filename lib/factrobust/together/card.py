@@ -1,8 +1,9 @@
 """A card of any model: what it knows, what makes it lose that, and what is usually done about it.
 
 found = factrobust.card("gemma-3-270m")            # a name (`together.opened`)
-found = factrobust.card("my-model", "mine.csv")    # questions of one's own (`datasets.own`)
-found.save("build/cards")                          # JSON, and from it a page, a PNG, a model-index
+found = factrobust.card("my-model", "mine.csv")    # questions of one's own
+(`datasets.user_questions`) found.save("build/cards")                          # JSON, and from it a
+page, a PNG, a model-index
 """
 
 import hashlib
@@ -20,8 +21,8 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from factrobust import __version__, draws, intervals, tables
-from factrobust.datasets import own
-from factrobust.datasets.facts import answers
+from factrobust.datasets import user_questions
+from factrobust.datasets.facts import accepted_answers
 from factrobust.datasets.named import load_named
 from factrobust.decoding import metrics as decoding
 from factrobust.decoding import probe
@@ -36,11 +37,11 @@ from factrobust.together import spine
 from factrobust.together.opened import (
     chosen_format,
     exists,
-    format_for,
+    format_for_facts,
     in_format,
-    opened,
-    rounded,
-    short,
+    open_model,
+    rounded_model,
+    short_name,
     stored_as,
 )
 from factrobust.wording.metrics import stated
@@ -167,7 +168,7 @@ class Card(BaseModel):
 
     def digested(self) -> str:
         about = self.model_dump(mode="json", exclude={"digest"})
-        return sha256(json.dumps(about, sort_keys=True).encode())
+        return hex_digest(json.dumps(about, sort_keys=True).encode())
 
     @property
     def stem(self) -> str:
@@ -180,8 +181,8 @@ class Card(BaseModel):
             return tables.slug(self.model)
         place = Path(self.model).expanduser().resolve() if exists(self.model) else Path()
         about = [self.model, str(place), self.fingerprint, *asked, self.data_sha256]
-        digits = sha256(json.dumps(about).encode())[:8]
-        name = tables.slug(place.name or short(self.model).rpartition("/")[2])
+        digits = hex_digest(json.dumps(about).encode())[:8]
+        name = tables.slug(place.name or short_name(self.model).rpartition("/")[2])
         data = tables.slug(self.data.removesuffix(".csv"))
         return f"{name[:60] or 'model'}-{data[:30] or 'data'}-{digits}"
 
@@ -224,7 +225,7 @@ class Card(BaseModel):
         return found
 
 
-class Questions(NamedTuple):
+class QuestionSet(NamedTuple):
     """The facts that can be asked, in the order of asking; what their data are called, and the
     SHA-256 of these."""
 
@@ -233,20 +234,21 @@ class Questions(NamedTuple):
     digest: str
 
 
-def questions(data: str | Path | None, name: str, seed: int = 0) -> Questions:
-    """The facts of a CSV of one's own (`own.read_questions`), or the embedded ones, or the invented
-    world's for a model that grew there. They are in an order drawn by the seed and their names."""
+def question_set(data: str | Path | None, name: str, seed: int = 0) -> QuestionSet:
+    """The facts of a CSV of one's own (`user_questions.read_questions`), or the embedded ones, or
+    the invented world's for a model that grew there. They are in an order drawn by the seed and
+    their names."""
     if data is not None:
         path = Path(data).expanduser()
-        table = _in_order(own.read_questions(path), seed)
-        return Questions(table, path.name, sha256(noted(path).read_bytes()))
+        table = _in_order(user_questions.read_questions(path), seed)
+        return QuestionSet(table, path.name, hex_digest(noted(path).read_bytes()))
     called = usual_data(name)
     table = load_named([called], limit=900, seed=seed).table
     if called == "embedded":
         table = pd.concat([table, spine.dated_facts(60, seed)])
     table = _in_order(table, seed)
     asked = table[["fact_id", "question", "object"]]
-    return Questions(table, called, sha256(asked.to_csv(index=False).encode()))
+    return QuestionSet(table, called, hex_digest(asked.to_csv(index=False).encode()))
 
 
 def _in_order(table: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -255,7 +257,7 @@ def _in_order(table: pd.DataFrame, seed: int) -> pd.DataFrame:
     return table.iloc[np.argsort(lots)].reset_index(drop=True)
 
 
-def sha256(content: bytes) -> str:
+def hex_digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -276,24 +278,24 @@ def card(
     """Ask a model until `known` facts are right, and shake these.
 
     `model` is a name (`together.opened`), an endpoint's mapping, or a model, which keeps its prompt
-    format. `data` is a CSV of one's own (`datasets.own`). `all_facts` asks all of it. Raises
-    ModelError or FactsError, one sentence; answers so far are in the records.
+    format. `data` is a CSV of one's own (`datasets.user_questions`). `all_facts` asks all of it.
+    Raises ModelError or FactsError, one sentence; answers so far are in the records.
     """
     # 1. Who is asked what; a wrong name or file is told before anything is asked.
-    asked = opened(model, dtype)
-    every = questions(data, asked.name)
-    chosen = format_for(asked, every.table, chosen_format(model))
+    asked = open_model(model, dtype)
+    every = question_set(data, asked.name)
+    chosen = format_for_facts(asked, every.table, chosen_format(model))
     tell_format(asked, chosen)
     asked = in_format(asked, chosen)
-    at_bits = {bits: rounded(model, bits, chosen, dtype) for bits in BITS}
+    at_bits = {bits: rounded_model(model, bits, chosen, dtype) for bits in BITS}
     frames = [] if spine.is_world(every.table) else list(spine.FRAMES)
     if frames:
         print("Known facts are asked again as:", *frames, sep="\n  ")
     # 2. What is known; what these facts lose; what could be read instead.
     most = len(every.table) if all_facts else known
-    said = _until(asked, every.table, most)
-    right = said[said["right"]]
-    wrong = said[~said["right"]].head(most)
+    answers = _until(asked, every.table, most)
+    right = answers[answers["right"]]
+    wrong = answers[~answers["right"]].head(most)
     mine = every.table[every.table["fact_id"].isin(right["fact_id"])]
     unknown = every.table[every.table["fact_id"].isin(wrong["fact_id"])]
     changed = _changed(asked, mine, unknown, every.table)
@@ -310,9 +312,9 @@ def card(
         decoder=DECODER,
         data=every.called,
         data_sha256=every.digest,
-        notes=_notes(every, said, changed, numbers, stored_as(model)),
+        notes=_notes(every, answers, changed, numbers, stored_as(model)),
         measures=[],
-        facts=_facts(said, changed, numbers),
+        facts=_facts(answers, changed, numbers),
         missing=_missing(asked, right) + cannot,
     )
     return _with_measures(made, len(right))
@@ -328,16 +330,16 @@ def tell_format(model: Model, chosen: str) -> None:
 
 
 def _until(model: Model, table: pd.DataFrame, known: int) -> pd.DataFrame:
-    """`spine.named` of the table's first facts, until so many are right. When the model is loaded a
-    forecast is printed."""
+    """`spine.marked_names` of the table's first facts, until so many are right. When the model is
+    loaded a forecast is printed."""
     parts: list[pd.DataFrame] = []
     done = right = 0
     for number, some in enumerate(chunks(table, CHUNK)):
         start = time.monotonic()
-        said = spine.named(model, some, probe.GRID)
+        answers = spine.marked_names(model, some, probe.GRID)
         seconds = (time.monotonic() - start) / len(some)
-        parts.append(said)
-        right += int(said["right"].sum())
+        parts.append(answers)
+        right += int(answers["right"].sum())
         done += len(some)
         if number == 1:  # what follows costs a dozen questions a known fact
             rate = max(right, 1) / done
@@ -372,12 +374,14 @@ def tell_forecast(name: str, questions: float, seconds: float) -> None:
     )
 
 
-def answered(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
-    """`spine.named`, but right is also an answer that states a name among other words: a model that
-    was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by that."""
-    said = spine.named(model, some, grid)
-    states = [*map(stated, said["text"], answers(said))]
-    return said.assign(right=said["right"].astype(bool) | np.array(states, dtype=bool))
+def named_or_stated(model: Model, some: pd.DataFrame, grid: Sequence[float] = ()) -> pd.DataFrame:
+    """`spine.marked_names`, but right is also an answer that states a name among other words: a
+    model that was tuned, or changed, to talk ("a Greek poet named Homer") has lost nothing by
+    that."""
+    answers = spine.marked_names(model, some, grid)
+    states = [*map(stated, answers["text"], accepted_answers(answers))]
+    is_right = answers["right"].astype(bool) | np.array(states, dtype=bool)
+    return answers.assign(right=is_right)
 
 
 def _changed(
@@ -396,7 +400,7 @@ def _changed(
     read = spine.behind_sentences(unknown, table)
     read["name"] = read["form"].map(READ)
     rows = pd.concat([worded, lost, read], ignore_index=True).dropna(subset="name")
-    return spine.greedy(model, rows, free=True, go_on=True).astype({"right": bool})
+    return spine.marked_answers(model, rows, free=True, go_on=True).astype({"right": bool})
 
 
 def _numbers(
@@ -421,7 +425,7 @@ def _kept(model: Model, right: pd.DataFrame) -> pd.Series:
     SAMPLES."""
     temperature, top_p = DECODER["temperature"], DECODER["top_p"]
     if "temper" in model.lacks:
-        drawn = probe.sampled(
+        drawn = probe.sampled_answers(
             model,
             right,
             temperatures=[temperature],
@@ -434,7 +438,7 @@ def _kept(model: Model, right: pd.DataFrame) -> pd.Series:
     placed = right[right["begin"] >= 0]
     if placed.empty:
         return pd.Series(dtype=float)
-    logprobs = spine.tempered(model, placed, [temperature], top_p=top_p)
+    logprobs = spine.tempered_names(model, placed, [temperature], top_p=top_p)
     return pd.Series(np.exp(logprobs[:, 0]), placed["fact_id"])
 
 
@@ -445,7 +449,7 @@ def _years(model: Model, mine: pd.DataFrame) -> pd.Series:
     held = mine[mine["end"].fillna("") != ""]
     if held.empty:
         return pd.Series(dtype=float)
-    matched = timed.matches(spine.years(model, held))
+    matched = timed.matches(spine.year_scores(model, held))
     return matched[matched["precision"] == "year"].set_index("fact_id")["win_rate"]
 
 
@@ -460,7 +464,7 @@ def _with_bits(
         if other is None or mine.empty:
             continue
         try:
-            right = answered(other, mine).set_index("fact_id")["right"]
+            right = named_or_stated(other, mine).set_index("fact_id")["right"]
         except ModelError as error:  # weights that are on a disk, or are no plain numbers
             cannot.append(f"weights of {bits} bits: {error}")
         else:
@@ -472,18 +476,18 @@ def _with_bits(
 
 
 def _notes(
-    every: Questions,
-    said: pd.DataFrame,
+    every: QuestionSet,
+    answers: pd.DataFrame,
     changed: pd.DataFrame,
     numbers: pd.DataFrame,
     stored: str,
 ) -> list[str]:
     """What a reader must know of how a card was made."""
-    right = said[said["right"]]
+    right = answers[answers["right"]]
     known = len(right)
     n = len(every.table)
-    of_all = "" if len(said) == n else f" of {n:,}"
-    notes = [f"{len(said)}{of_all} facts were asked and {known} of them are known"]
+    of_all = "" if len(answers) == n else f" of {n:,}"
+    notes = [f"{len(answers)}{of_all} facts were asked and {known} of them are known"]
     if known < KNOWN:
         notes.append(f"fewer than {KNOWN} known facts say little: ask easier or more questions")
     placed = right[right["begin"] >= 0]
@@ -499,7 +503,7 @@ def _notes(
     for name, how in ASKED.items():
         if left := known - int(counts.get(name, 0)):
             notes.append(f"{left} known facts were not asked {how}")
-    if refused := int(said["refused"].sum() + changed["refused"].sum()):
+    if refused := int(answers["refused"].sum() + changed["refused"].sum()):
         notes.append(
             f"an endpoint's filter refused {refused} prompts, which count as wrong answers"
         )
@@ -517,10 +521,14 @@ def _missing(model: Model, right: pd.DataFrame) -> list[str]:
     return missing
 
 
-def _facts(said: pd.DataFrame, changed: pd.DataFrame, numbers: pd.DataFrame) -> list[Fact]:
+def _facts(
+    answers: pd.DataFrame,
+    changed: pd.DataFrame,
+    numbers: pd.DataFrame,
+) -> list[Fact]:
     """The facts of a card, of their answers and of numbers [fact_id]."""
     facts = {}
-    for row in said.to_dict("records"):
+    for row in answers.to_dict("records"):
         name = row["fact_id"]
         found = numbers.loc[name].dropna().to_dict() if name in numbers.index else {}
         unknown = UNKNOWN[found.get("reads"), found.get("copied")]
@@ -572,7 +580,7 @@ def _with_measures(made: Card, known: int) -> Card:
     """The card with its measures and digest. A measure of fewer than FEW of more known facts is
     missing."""
     made.measures, few = [], min(FEW, known)
-    for measure in measured(made):
+    for measure in measures_of(made):
         if measure.n >= few:
             made.measures.append(measure)
         else:
@@ -581,7 +589,7 @@ def _with_measures(made: Card, known: int) -> Card:
     return made
 
 
-def measured(card: Card) -> list[Measure]:
+def measures_of(card: Card) -> list[Measure]:
     """The measures of a card's facts; those of which nothing was asked are left out."""
     numbers, found = card.numbers, []
     if "copied" in numbers:

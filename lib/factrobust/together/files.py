@@ -23,7 +23,7 @@ from factrobust.models.records import Records
 from factrobust.tables import TooFewError
 from factrobust.together import spine
 from factrobust.together.flips import Again
-from factrobust.wording.prediction import compared
+from factrobust.wording.prediction import compare_predictors
 
 AGAIN = "asked again"
 ADAPTER = "adapter"
@@ -42,7 +42,7 @@ LIKELY = {"up to 37%": -1.0, "37 to 67%": -0.4, "67 to 90%": -0.1, "above 90%": 
 SIGNS = ("logprob", "t_b", "short")  # of a fact; the higher, the more robust
 
 
-def called(form: Damage) -> str:
+def file_label(form: Damage) -> str:
     """What people call a file of this form: "Q4_K", or "20% pruned"."""
     if form.way == "K":
         return k_quants.FORMATS[int(form.dose)]
@@ -60,11 +60,11 @@ def taken(known: pd.DataFrame, n: int) -> pd.DataFrame:
     few = order.groupby("model").head(n).drop(columns=["shared", "lot"])
     few["logprob"] = few["logprobs"].map(sum)
     few["short"] = -few["logprobs"].map(len)
-    found = few.merge(metrics.exact_breaking(probe.curves(few)), how="left")
+    found = few.merge(metrics.exact_breaking(probe.answer_curves(few)), how="left")
     return found.assign(t_b=found["t_b"].clip(upper=spine.HIGHEST))
 
 
-def asked(
+def lost_in_forms(
     models: Sequence[Model],
     known: pd.DataFrame,
     forms: Sequence[Damage],
@@ -81,14 +81,10 @@ def asked(
         facts = known.loc[known["model"] == model.name, [*schemas.AskedFacts.columns]]
         named = [name for name, base in (adapters or {}).items() if base == model.name]
         for form, other in _forms(model, forms, named, records):
-            said = spine.greedy(other, facts)
-            part = said[["fact_id", "relation", "text"]]
-            part = part.assign(
-                model=model.name,
-                form=form,
-                lost=1 - said["right"].astype(int),
-            )
-            lost.append(part)
+            answers = spine.marked_answers(other, facts)
+            is_lost = 1 - answers["right"].astype(int)
+            part = answers[["fact_id", "relation", "text"]]
+            lost.append(part.assign(model=model.name, form=form, lost=is_lost))
             if form != AGAIN:
                 base = cast(RecordedModel, model)
                 form_of_it = cast(RecordedModel, other)
@@ -104,7 +100,7 @@ def _forms(
 ) -> Iterator[tuple[str, Model]]:
     yield AGAIN, Again(model)
     for form in forms:
-        yield called(form), damaged(model.name, form)
+        yield file_label(form), damaged(model.name, form)
     for name in adapters:
         yield ADAPTER, load_model(name, records=records)
 
@@ -113,18 +109,18 @@ def how_many(lost: pd.DataFrame, numbers: pd.DataFrame, *, n_boot: int) -> pd.Da
     """Spearman's correlation, over a model's forms, of the share lost with each of the NUMBERS, a row
     a model and number. Intervals draw whole relations; the numbers stay as they are."""
     rows = []
-    for model, own in numbers.groupby("model", sort=False):
+    for model, part in numbers.groupby("model", sort=False):
         wide = lost[lost["model"] == model].pivot(
             index=["relation", "fact_id"],
             columns="form",
             values="lost",
         )
-        columns = [wide[form].to_numpy(float) for form in own["form"]]
+        columns = [wide[form].to_numpy(float) for form in part["form"]]
         relations = wide.index.get_level_values("relation").to_numpy()
         for number in NUMBERS:
-            ranked = partial(_spearman, rankdata(own[number]))
+            ranked = partial(_spearman, rankdata(part[number]))
             found = bootstrap_statistic(ranked, columns, relations, n_boot=n_boot)
-            rows.append((model, number, *found[:3], len(own)))
+            rows.append((model, number, *found[:3], len(part)))
     return pd.DataFrame(rows, columns=["model", "number", *Interval._fields])
 
 
@@ -164,8 +160,8 @@ def at_divergence(
 
 
 def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFrame:
-    """`wording.prediction.compared`: how well each of a fact's SIGNS tells facts that a form kept from
-    those that it lost, pairs of one form, all forms of a model together."""
+    """`wording.prediction.compare_predictors`: how well each of a fact's SIGNS tells facts that a
+    form kept from those that it lost, pairs of one form, all forms of a model together."""
     rows = lost[lost["form"] != AGAIN].merge(known[["model", "fact_id", *SIGNS]])
     form = pd.factorize(rows["form"])[0]
     rows = rows.assign(
@@ -176,4 +172,4 @@ def which(lost: pd.DataFrame, known: pd.DataFrame, *, n_boot: int) -> pd.DataFra
     )
     keys = ["model", "group_id", "relation", "correct", "repeat", "fold"]
     long = rows.melt(keys, list(SIGNS), "predictor", value_name="score")
-    return compared(long, ["model"], "score", reference="logprob", n_boot=n_boot)
+    return compare_predictors(long, ["model"], "score", reference="logprob", n_boot=n_boot)

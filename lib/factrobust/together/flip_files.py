@@ -12,7 +12,7 @@ from factrobust import tables
 from factrobust.paths import DATA, write_atomically
 from factrobust.together import page
 from factrobust.together.flips import Answer, Fact, Flips, Share, Side
-from factrobust.together.opened import short
+from factrobust.together.opened import short_name
 
 FOLDER = DATA / "cards"
 PAGE = "flips.html.jinja"
@@ -55,12 +55,12 @@ def stem(found: Flips) -> str:
     ]
     digits = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:8]
     first, *rest = (
-        tables.slug(short(name)) for name in (found.a, *(s.name for s in found.compared))
+        tables.slug(short_name(name)) for name in (found.a, *(s.name for s in found.compared_sides))
     )
     return f"{first[:LONG]}-to-{'-'.join(rest)[:LONG]}-{digits}"
 
 
-def in_words(share: Share) -> str:
+def share_in_words(share: Share) -> str:
     """ "12 in 100 [5, 23], n = 67 of 67", or that nothing was asked."""
     if share.value is None or share.low is None or share.high is None:
         return "none to ask"
@@ -73,29 +73,32 @@ def headline(found: Flips) -> str:
     nulls = [s for s in found.sides if s.role == "null" and s.lost.value is not None]
     most = max((side.lost.value or 0 for side in nulls), default=0)
     again = " or ".join("again" if s.name.endswith("once more") else "at 8 bits" for s in nulls)
-    beside = f"; asking {short(found.a)} {again} loses at most {100 * most:.0f}%" if nulls else ""
+    beside = (
+        f"; asking {short_name(found.a)} {again} loses at most {100 * most:.0f}%" if nulls else ""
+    )
     if found.nothing_known:
-        verdict = f"Cannot tell: {short(found.a)} knows none of these facts"
+        verdict = f"Cannot tell: {short_name(found.a)} knows none of these facts"
     elif found.condition:
         verdict = _of_condition(found)
-    elif any(side.claim for side in found.compared):
-        verdict = _of_claims(found.compared)
-    elif all(side.lost.value == 0 for side in found.compared):
+    elif any(side.claim for side in found.compared_sides):
+        verdict = _of_claims(found.compared_sides)
+    elif all(side.lost.value == 0 for side in found.compared_sides):
         verdict = "Yes, as far as was asked: no known fact is lost"
     else:
-        worst = max(found.compared, key=lambda side: side.lost.value or 0)
+        worst = max(found.compared_sides, key=lambda side: side.lost.value or 0)
         sure = (worst.lost.low or 0) > most
         answer = "No" if sure else "Too few facts to tell"
-        verdict = f"{answer}: of the known facts {short(worst.name)} loses {in_words(worst.lost)}"
+        lost = share_in_words(worst.lost)
+        verdict = f"{answer}: of the known facts {short_name(worst.name)} loses {lost}"
     return f"{verdict}{beside}."
 
 
 def _of_condition(found: Flips) -> str:
     """Of which models the condition is true, and of which the interval leaves that open."""
-    names = ", ".join(map(short, found.met))
+    names = ", ".join(map(short_name, found.met))
     verdict = f"No: {found.condition} is true of {names}" if names else ""
     verdict = verdict or f"Yes: {found.condition} is true of none"
-    open_yet = ", ".join(map(short, found.unclear))
+    open_yet = ", ".join(map(short_name, found.unclear))
     return f"{verdict}, but the interval of {open_yet} holds the limit" if open_yet else verdict
 
 
@@ -104,11 +107,11 @@ def _of_claims(compared: Sequence[Side]) -> str:
     good."""
     verdicts = {side.claim.verdict for side in compared if side.claim}
     answer = "No" if "worse" in verdicts else "Cannot tell" if "cannot tell" in verdicts else "Yes"
-    told = [
-        f"{short(side.name)}: {claim_in_words(side)}; of the known facts lost: {in_words(side.lost)}"
-        for side in compared
-    ]
-    return f"{answer}; {'; '.join(told)}"
+    claims = []
+    for side in compared:
+        lost = f"of the known facts lost: {share_in_words(side.lost)}"
+        claims.append(f"{short_name(side.name)}: {claim_in_words(side)}; {lost}")
+    return f"{answer}; {'; '.join(claims)}"
 
 
 def claim_in_words(side: Side) -> str:
@@ -119,13 +122,13 @@ def claim_in_words(side: Side) -> str:
     points = f"{100 * claim.margin:g} points"
     risen = f"share right {100 * (0 - claim.drop):+.0f} points"
     p = f"p = {claim.p_value:.3f}"  # of the two one-sided tests; of worse and better it is McNemar's
-    told = {
+    sentences = {
         "equivalent": f"equivalent within {points} ({risen}, {p})",
         "worse": f"worse ({risen})",
         "better": f"better ({risen})",
         "cannot tell": f"cannot tell whether equivalent within {points}, ask {claim.more:,} more ({risen}, {p})",
     }
-    return told[claim.verdict]
+    return sentences[claim.verdict]
 
 
 def html(found: Flips) -> str:
@@ -134,11 +137,11 @@ def html(found: Flips) -> str:
     return template.render(
         found=found,
         headline=headline(found),
-        title=f"{short(found.a)} and what became of it",
+        title=f"{short_name(found.a)} and what became of it",
         turned={"lost": _turned(found, known=True), "gained": _turned(found, known=False)},
-        by_all=found.lost_by_all if len(found.compared) > 1 else [],
-        short=short,
-        words=in_words,
+        by_all=found.lost_by_all if len(found.compared_sides) > 1 else [],
+        short=short_name,
+        words=share_in_words,
         claim=claim_in_words,
     )
 
@@ -146,35 +149,35 @@ def html(found: Flips) -> str:
 def _turned(found: Flips, *, known: bool) -> list[tuple[str, Fact, Answer]]:
     """`Flips.turned` of all models compared, with their names; the likeliest answers first."""
     rows = [
-        (short(side.name), fact, said)
-        for side in found.compared
-        for fact, said in found.turned(side, known=known)
+        (short_name(side.name), fact, answer)
+        for side in found.compared_sides
+        for fact, answer in found.turned(side, known=known)
     ]
     return sorted(rows, key=lambda row: -(row[1].probability or 0))
 
 
 def junit(found: Flips) -> bytes:
     """JUnit's XML: a test a model compared, failed where the condition is met."""
-    suite = ElementTree.Element("testsuite", name=f"flips of {short(found.a)}")
-    suite.set("tests", str(len(found.compared)))
+    suite = ElementTree.Element("testsuite", name=f"flips of {short_name(found.a)}")
+    suite.set("tests", str(len(found.compared_sides)))
     suite.set("failures", str(len(found.met)))
-    for side in found.compared:
+    for side in found.compared_sides:
         named = {
             "classname": "factrobust.flips",
-            "name": f"{short(side.name)}: {found.condition or 'lost'}",
+            "name": f"{short_name(side.name)}: {found.condition or 'lost'}",
         }
         case = ElementTree.SubElement(suite, "testcase", named)
-        told = f"lost {in_words(side.lost)}; gained {in_words(side.gained)}"
-        told += f"; {claim_in_words(side)}" if side.claim else ""
+        report = f"lost {share_in_words(side.lost)}; gained {share_in_words(side.gained)}"
+        report += f"; {claim_in_words(side)}" if side.claim else ""
         if side.name in found.met:
             failure = ElementTree.SubElement(
-                case, "failure", message=f"{found.condition} is true: {told}"
+                case, "failure", message=f"{found.condition} is true: {report}"
             )
             failure.text = "\n".join(
-                f"{fact.question} {fact.answer!r} became {said.text!r}"
-                for fact, said in found.turned(side, known=True)
+                f"{fact.question} {fact.answer!r} became {answer.text!r}"
+                for fact, answer in found.turned(side, known=True)
             )
-        ElementTree.SubElement(case, "system-out").text = told
+        ElementTree.SubElement(case, "system-out").text = report
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites)
@@ -185,9 +188,9 @@ def lost_csv(found: Flips) -> str:
     """The facts that a model compared lost, each once: a CSV that `factrobust`, and the task files beside
     it, can ask."""
     after: dict[str, dict[str, str]] = {}
-    for side in found.compared:
-        for fact, said in found.turned(side, known=True):
-            after.setdefault(fact.fact_id, {})[short(side.name)] = said.text
+    for side in found.compared_sides:
+        for fact, answer in found.turned(side, known=True):
+            after.setdefault(fact.fact_id, {})[short_name(side.name)] = answer.text
     rows = [
         (
             fact.question,
@@ -205,15 +208,15 @@ def lost_csv(found: Flips) -> str:
     return pd.DataFrame(rows, columns=LOST).to_csv(index=False)
 
 
-def text(found: Flips) -> str:
+def screen_table(found: Flips) -> str:
     """The table for a screen (p: McNemar's, where all were asked), then the facts lost."""
     rows = [
         (
-            short(side.name),
+            short_name(side.name),
             side.role,
-            in_words(side.lost),
-            in_words(side.gained),
-            in_words(side.churn),
+            share_in_words(side.lost),
+            share_in_words(side.gained),
+            share_in_words(side.churn),
             "" if side.mcnemar is None else f"{side.mcnemar:.3g}",
             claim_in_words(side),
         )
@@ -234,9 +237,8 @@ def text(found: Flips) -> str:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells).rstrip())
     for lost in found.losses.head(SHOWN).to_dict("records"):
-        lines.append(
-            f"lost by {short(lost['model'])}: {lost['question']} {lost['before']!r} became {lost['after']!r}"
-        )
+        change = f"{lost['before']!r} became {lost['after']!r}"
+        lines.append(f"lost by {short_name(lost['model'])}: {lost['question']} {change}")
     if len(found.losses) > SHOWN:
         lines.append(f"and {len(found.losses) - SHOWN} more, on the page")
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from factrobust import __version__, draws, pairs
 from factrobust.datasets import logs
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.decoding import probe
 from factrobust.intervals import Interval
 from factrobust.models.interface import Model, ModelError, RecordedModel
@@ -31,22 +31,22 @@ from factrobust.models.prompts import FORMATS, prompts, render
 from factrobust.pairs import Stratum
 from factrobust.text import normalise
 from factrobust.together.card import (
-    Questions,
-    answered,
+    QuestionSet,
     chunks,
+    named_or_stated,
     number_or_none,
-    questions,
+    question_set,
     tell_forecast,
     tell_format,
 )
 from factrobust.together.opened import (
     alike,
     chosen_format,
-    format_for,
+    format_for_facts,
     in_format,
-    opened,
-    rounded,
-    short,
+    open_model,
+    rounded_model,
+    short_name,
 )
 
 FACTS = 240  # asked of A, unless all are
@@ -54,7 +54,7 @@ SURE = 1 / 3  # of the known facts: those of the lowest probability are asked fo
 LOOKS = (0.25, 0.5, 1.0)  # shares of the others after which a condition is looked at
 ONCE = (0.5,)  # without a condition
 CHUNK = 60  # questions at a time
-AGAIN = 23  # questions at a time when A is asked once more, in the opposite order
+CHUNK_AGAIN = 23  # questions at a time when A is asked once more, in the opposite order
 SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*(\d+\.?\d*|\.\d+)\s*")
 GATED = ("lost", "gained", "churn")
@@ -187,7 +187,7 @@ class Flips(BaseModel):
     sides: list[Side]
 
     @property
-    def compared(self) -> list[Side]:
+    def compared_sides(self) -> list[Side]:
         return [side for side in self.sides if side.role == "compared"]
 
     @property
@@ -205,17 +205,17 @@ class Flips(BaseModel):
         """The facts that a model lost (`known` to A), or gained, with what it said."""
         found = []
         for fact in self.facts:
-            said = side.answers.get(fact.fact_id)
-            if said and fact.known == known and said.right != known:
-                found.append((fact, said))
+            answer = side.answers.get(fact.fact_id)
+            if answer and fact.known == known and answer.right != known:
+                found.append((fact, answer))
         return found
 
     @property
     def losses(self) -> pd.DataFrame:
         """The facts lost by the models compared, those of the highest probability first: LOSSES."""
         rows = []
-        for side in self.compared:
-            for fact, said in self.turned(side, known=True):
+        for side in self.compared_sides:
+            for fact, answer in self.turned(side, known=True):
                 row = (
                     side.name,
                     fact.relation,
@@ -223,8 +223,8 @@ class Flips(BaseModel):
                     fact.accepted,
                     fact.answer,
                     fact.probability,
-                    said.text,
-                    said.probability,
+                    answer.text,
+                    answer.probability,
                     fact.fact_id,
                 )
                 rows.append(row)
@@ -235,7 +235,7 @@ class Flips(BaseModel):
     def lost_by_all(self) -> list[Fact]:
         """The facts that every model compared lost."""
         counts = Counter(self.losses["fact_id"])
-        return [fact for fact in self.facts if counts[fact.fact_id] == len(self.compared)]
+        return [fact for fact in self.facts if counts[fact.fact_id] == len(self.compared_sides)]
 
     @property
     def nothing_known(self) -> bool:
@@ -254,7 +254,7 @@ class Flips(BaseModel):
 
     def _gated(self) -> Iterator[tuple[str, Condition, Share]]:
         """Each model compared, the condition, and the share that it is about."""
-        for side in self.compared if self.condition else ():
+        for side in self.compared_sides if self.condition else ():
             condition = read_condition(self.condition)
             yield side.name, condition, getattr(side, condition.name)
 
@@ -268,9 +268,9 @@ class Flips(BaseModel):
 # -- which facts are asked ---------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
-    """Fact ids in the order of asking: known facts that are asked for sure, the other known facts, and
-    those that A gets wrong, both by lot."""
+class AskingOrder(NamedTuple):
+    """Fact ids in the order of asking: known facts that are asked for sure, then by lot the other
+    known facts, and those that A gets wrong."""
 
     sure: list[str]
     rest: list[str]
@@ -281,7 +281,7 @@ class Plan(NamedTuple):
         return [*self.sure, *_first(self.rest, share), *_first(self.wrong, share)]
 
 
-def plan(before: pd.DataFrame, seed: int, *, all_facts: bool = False) -> Plan:
+def asking_order(before: pd.DataFrame, seed: int, *, all_facts: bool = False) -> AskingOrder:
     """Which facts are asked of the others, of A's answers (fact_id, right, logprob). Facts whose
     probability nobody told are asked for sure; of `all_facts`, each is."""
     known = before[before["right"]].sort_values("logprob", na_position="first", kind="stable")
@@ -289,9 +289,10 @@ def plan(before: pd.DataFrame, seed: int, *, all_facts: bool = False) -> Plan:
     wrong = before.loc[~before["right"], "fact_id"].tolist()
     n = len(names)
     if not all_facts:
-        told = int(known["logprob"].count())
-        n += int(np.ceil(SURE * told)) - told
-    return Plan(names[:n], _by_lot(names[n:], seed), _by_lot(wrong, seed))
+        n_with_logprob = int(known["logprob"].count())
+        n_without = n - n_with_logprob
+        n = n_without + int(np.ceil(SURE * n_with_logprob))
+    return AskingOrder(names[:n], _by_lot(names[n:], seed), _by_lot(wrong, seed))
 
 
 def _by_lot(names: Sequence[str], seed: int) -> list[str]:
@@ -305,27 +306,27 @@ def _first(names: list[str], share: float) -> list[str]:
 # -- two models in pairs -----------------------------------------------------------------------------
 
 
-def paired(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def asked_of_both(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """The answers of A (_a) and of another model (_b) to the facts that both were asked, [fact_id]."""
     return before.merge(after, on="fact_id", suffixes=("_a", "_b")).set_index("fact_id")
 
 
-def shares(both: pd.DataFrame, planned: Plan, level: float) -> dict[str, Interval]:
-    """Lost, gained and churn, of `paired` answers to facts in the order of a plan."""
+def flip_shares(both: pd.DataFrame, order: AskingOrder, level: float) -> dict[str, Interval]:
+    """Lost, gained and churn, of the answers of `asked_of_both` to facts in the order of asking."""
     changed = both["right_a"] != both["right_b"]
 
     def stratum(names: list[str]) -> Stratum:
         asked = both.index.intersection(names)
         return Stratum(len(names), len(asked), int(changed[asked].sum()))
 
-    known = [stratum(planned.sure), stratum(planned.rest)]
-    unknown = [stratum(planned.wrong)]
+    known = [stratum(order.sure), stratum(order.rest)]
+    unknown = [stratum(order.wrong)]
     wrong = both[~(both["right_a"] | both["right_b"])]
     otherwise = wrong["text_a"].map(normalise) != wrong["text_b"].map(normalise)
     return {
         "lost": pairs.weighted_share(known, level=level),
         "gained": pairs.weighted_share(unknown, level=level),
-        "churn": pairs.exact_share(int(otherwise.sum()), len(wrong), level=level),
+        "churn": pairs.clopper_pearson(int(otherwise.sum()), len(wrong), level=level),
     }
 
 
@@ -333,7 +334,7 @@ def side_of(
     model: Any,
     before: pd.DataFrame,
     after: pd.DataFrame,
-    planned: Plan,
+    order: AskingOrder,
     *,
     role: Literal["compared", "null"] = "compared",
     level: float = 1 - pairs.ALPHA,
@@ -341,8 +342,8 @@ def side_of(
 ) -> Side:
     """What a model (its name, fingerprint, prompt_format) lost and gained, of the answers before, and
     after."""
-    both = paired(before, after)
-    found = shares(both, planned, level)
+    both = asked_of_both(before, after)
+    found = flip_shares(both, order, level)
     both["lost"] = both["right_a"] & ~both["right_b"]
     gained = both["right_b"] & ~both["right_a"]
     counts = int(both["lost"].sum()), int(gained.sum())
@@ -357,14 +358,14 @@ def side_of(
         role=role,
         fingerprint=model.fingerprint,
         prompt_format=model.prompt_format,
-        lost=_share(found["lost"], len(planned.sure) + len(planned.rest)),
-        gained=_share(found["gained"], len(planned.wrong)),
+        lost=_share(found["lost"], len(order.sure) + len(order.rest)),
+        gained=_share(found["gained"], len(order.wrong)),
         churn=_share(found["churn"], found["churn"].n),
         level=level,
         mcnemar=mcnemar,
         claim=claim,
         relations=_relations(both[both["right_a"]]),
-        answers=_answers(both, planned),
+        answers=_answers(both, order),
     )
 
 
@@ -380,9 +381,9 @@ def _relations(known: pd.DataFrame) -> list[Relation]:
     return [Relation.model_validate(row) for row in counts.to_dict("records")]
 
 
-def _answers(both: pd.DataFrame, planned: Plan) -> dict[str, Answer]:
+def _answers(both: pd.DataFrame, order: AskingOrder) -> dict[str, Answer]:
     weights: dict[str, float] = {}
-    for names in planned:
+    for names in order:
         asked = both.index.intersection(names)
         weight = len(names) / max(len(asked), 1)
         weights |= dict.fromkeys(asked, weight)
@@ -402,7 +403,7 @@ def facts_of(before: pd.DataFrame) -> list[Fact]:
     """The facts of A's answers (fact_id, relation, question, object, aliases, prompt, message, text,
     right, logprob)."""
     found = []
-    for row, accepted in zip(before.to_dict("records"), answers(before), strict=True):
+    for row, accepted in zip(before.to_dict("records"), accepted_answers(before), strict=True):
         fact = Fact(
             fact_id=row["fact_id"],
             relation=row["relation"],
@@ -437,13 +438,14 @@ def flips(
     """Ask A and each of the `others` the same facts in the same prompt, and tell what was lost and gained.
 
     Models are names (`together.opened`), models, or all of them logs of runs already made
-    (`datasets.logs`): then nothing is asked. `data` is a CSV of one's own (`datasets.own`); of longer
-    ones, and of the embedded facts, `n` are drawn by lot, unless `all_facts` are asked. `fail_if` is a
-    condition (`read_condition`): each model is asked until its interval is clear of it; the intervals
-    allow for the looks. With a `margin` (a share) all facts drawn are asked of each model, and a claim is made
-    (`pairs.equivalence`). Beside the models stand nulls: A once more in other batches and in the opposite order,
-    and A with weights of 8 bits. Raises ModelError, FactsError or ValueError, one sentence, all that can be
-    checked before anything is asked.
+    (`datasets.logs`): then nothing is asked. `data` is a CSV of one's own
+    (`datasets.user_questions`); of longer ones, and of the embedded facts, `n` are drawn by lot,
+    unless `all_facts` are asked. `fail_if` is a condition (`read_condition`): each model is asked
+    until its interval is clear of it; the intervals allow for the looks. With a `margin` (a share)
+    all facts drawn are asked of each model, and a claim is made (`pairs.equivalence`). Beside the
+    models stand nulls: A once more in other batches and in the opposite order, and A with weights
+    of 8 bits. Raises ModelError, FactsError or ValueError, one sentence, all that can be checked
+    before anything is asked.
     """
     condition = read_condition(fail_if) if fail_if.strip() else None
     if margin is not None and not 0 < margin < 1:
@@ -454,45 +456,47 @@ def flips(
         found = _of_logs(a, others, data, margin)
         return found.model_copy(update={"condition": fail_if.strip()})
     # 1. Who is asked what.
-    first = opened(a, dtype)
-    every = questions(data, first.name, seed)
-    leading = format_for(first, every.table, chosen_format(a))
+    first = open_model(a, dtype)
+    every = question_set(data, first.name, seed)
+    leading = format_for_facts(first, every.table, chosen_format(a))
     models = []
     for name in others:
-        other = opened(name, dtype)
-        chosen = format_for(other, every.table, chosen_format(name) or leading)
+        other = open_model(name, dtype)
+        chosen = format_for_facts(other, every.table, chosen_format(name) or leading)
         models.append(in_format(other, chosen))
     first = in_format(first, leading)
     models = [alike(model, first) for model in models]
     nulls = [*_nulls(a, first, dtype)]
-    notes = _alike(first, models, every)
+    notes = _prompt_notes(first, models, every)
     print(*notes, sep="\n")
     # 2. What A knows, and what is asked of the others.
     table = every.table if all_facts else every.table.head(n)
     before = _before(first, table, len(models) + len(nulls))
     is_whole = all_facts or margin is not None
-    planned = plan(before, seed, all_facts=is_whole)
+    order = asking_order(before, seed, all_facts=is_whole)
     looks: Sequence[float] = ONCE if condition is None else LOOKS
     if is_whole:
         looks = (1.0,)
     # 3. The others, and then the nulls, of which as much is asked.
     sides = []
     for model in models:
-        after, level = _after(model, before, table, planned, looks, condition)
-        sides.append(side_of(model, before, after, planned, level=level, margin=margin))
+        after, level = _after(model, before, table, order, looks, condition)
+        sides.append(side_of(model, before, after, order, level=level, margin=margin))
     most = max(len(side.answers) for side in sides)
-    share = next(look for look in looks if len(planned.upto(look)) >= most)
+    share = next(look for look in looks if len(order.upto(look)) >= most)
     known = int(before["right"].sum())
     asked = [f"{len(table):,} of {len(every.table):,} facts were asked, and {known} are known"]
     if not known:
-        asked.append(f"{short(first.name)} knows none of these facts, so that none can be lost")
+        asked.append(
+            f"{short_name(first.name)} knows none of these facts, so that none can be lost"
+        )
     for null in nulls:
         try:
-            after, _ = _after(null, before, table, planned, (share,), None)
+            after, _ = _after(null, before, table, order, (share,), None)
         except ModelError as error:  # such as weights that are no plain numbers: found once loaded
-            asked.append(f"{short(null.name)} is no null here: {error}")
+            asked.append(f"{short_name(null.name)} is no null here: {error}")
         else:
-            sides.append(side_of(null, before, after, planned, role="null", margin=margin))
+            sides.append(side_of(null, before, after, order, role="null", margin=margin))
     print(*asked, sep="\n")
     return Flips(
         a=first.name,
@@ -507,21 +511,21 @@ def flips(
     )
 
 
-def _alike(first: Model, models: Sequence[Model], every: Questions) -> list[str]:
+def _prompt_notes(first: Model, models: Sequence[Model], every: QuestionSet) -> list[str]:
     """A line about each model: whether its prompts are A's. ModelError if no fact is there."""
     if every.table.empty:
         raise ModelError(f"{every.called} holds no question; write one")
     one = every.table.head(1)
     [sent] = prompts(first, one)
     tell_format(first, first.prompt_format)
-    lines = [f"first prompt, as {short(first.name)} is sent it: {sent!r}"]
+    lines = [f"first prompt, as {short_name(first.name)} is sent it: {sent!r}"]
     for model in models:
         [its_own] = prompts(model, one)
         how = "the same prompts and chat template"
         if its_own != sent or first.chat != model.chat:
             how = f"OTHER prompts: {its_own!r}"
         lines.append(
-            f"{short(model.name)} is sent {how}, with the same settings, in the format "
+            f"{short_name(model.name)} is sent {how}, with the same settings, in the format "
             f"{model.prompt_format}"
         )
     return lines
@@ -533,7 +537,7 @@ def _before(first: Model, table: pd.DataFrame, others: int) -> pd.DataFrame:
     left = len(table) * (1 + others * 2 / 3)
     for number, some in enumerate(chunks(table, CHUNK)):
         start = time.monotonic()
-        parts.append(answered(first, some, probe.GRID))
+        parts.append(named_or_stated(first, some, probe.GRID))
         seconds = (time.monotonic() - start) / len(some)
         left -= len(some)
         if number == 1:
@@ -554,7 +558,7 @@ def _after(
     model: Model,
     before: pd.DataFrame,
     table: pd.DataFrame,
-    planned: Plan,
+    order: AskingOrder,
     looks: Sequence[float],
     condition: Condition | None,
 ) -> tuple[pd.DataFrame, float]:
@@ -564,12 +568,12 @@ def _after(
     parts: list[pd.DataFrame] = []
     done: set[str] = set()
     for look in looks:
-        names = [name for name in planned.upto(look) if name not in done]
+        names = [name for name in order.upto(look) if name not in done]
         done.update(names)
-        said = answered(model, _rows(table, names))
-        parts.append(said[AFTER].astype({"right": bool}))
+        answers = named_or_stated(model, _rows(table, names))
+        parts.append(answers[AFTER].astype({"right": bool}))
         found = pd.concat(parts, ignore_index=True)
-        now = shares(paired(before, found), planned, level)
+        now = flip_shares(asked_of_both(before, found), order, level)
         if condition and condition.is_clear(now[condition.name]):
             break
     return found, level
@@ -581,29 +585,37 @@ def _rows(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 class Again(Model):
-    """A model asked once more: in the opposite order, AGAIN prompts at a time, and recorded apart."""
+    """A model asked once more: in the opposite order, CHUNK_AGAIN prompts at a time, and recorded
+    apart."""
 
     def __init__(self, model: Model) -> None:
-        vars(self).update(vars(model))
-        self.name = f"{model.name}, once more"
-        self.fingerprint = f"{model.fingerprint} again"
+        super().__init__(
+            name=f"{model.name}, once more",
+            fingerprint=f"{model.fingerprint} again",
+            prompt_format=model.prompt_format,
+            chat=model.chat,
+            listed_chat=model.listed_chat,
+            weight_bytes=model.weight_bytes,
+            stored_as=model.stored_as,
+            lacks=model.lacks,
+        )
         self._model = copy.copy(model)
         self._model.fingerprint = self.fingerprint
         if isinstance(self._model, RecordedModel) and isinstance(model, RecordedModel):
             self._model.load = model.loaded  # what is in memory already
 
     def answer(self, job: Any) -> Iterator[tuple[list[int], list[Any]]]:
-        backwards = range(len(job.requests) - 1, -1, -1)
-        for start in range(0, len(backwards), AGAIN):
-            places = [*backwards[start : start + AGAIN]]
-            for indices, values in self._model.answer(job.subset(places)):
-                yield [places[i] for i in indices], list(values)
+        backwards = [*reversed(range(len(job.requests)))]
+        for start in range(0, len(backwards), CHUNK_AGAIN):
+            chunk = backwards[start : start + CHUNK_AGAIN]
+            for indices, values in self._model.answer(job.subset(chunk)):
+                yield [chunk[i] for i in indices], list(values)
 
 
 def _nulls(a: Any, first: Model, dtype: str | None) -> Iterator[Model]:
     """A once more, and A at 8 bits where it has weights that have more."""
     yield Again(first)
-    if (at_8 := rounded(a, 8, first.prompt_format, dtype)) is not None:
+    if (at_8 := rounded_model(a, 8, first.prompt_format, dtype)) is not None:
         yield at_8
 
 
@@ -619,11 +631,11 @@ def _of_logs(a: Any, others: Sequence[Any], data: Any, margin: float | None) -> 
     first, *rest = (logs.read_log(name) for name in (a, *others))
     common = logs.common([first, *rest])
     before = _rows(first.table, common)
-    planned = plan(before, 0, all_facts=True)
+    order = asking_order(before, 0, all_facts=True)
     sides = []
     for log in rest:
         after = log.table.loc[log.table["fact_id"].isin(common), AFTER]
-        sides.append(side_of(log, before, after, planned, margin=margin))
+        sides.append(side_of(log, before, after, order, margin=margin))
     every = max(len(log.table) for log in (first, *rest))
     notes = [
         f"{len(common):,} of {every:,} questions are in all logs, with the same prompts and settings",

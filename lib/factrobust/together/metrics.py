@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from factrobust import intervals
 from factrobust.intervals import Array, Interval
-from factrobust.wording.prediction import compared
+from factrobust.wording.prediction import compare_predictors
 
 KEY = ["model", "fact_id"]
 # A way to lose a fact: the arm that should lose it, and its placebo (`together.shaken`).
@@ -117,7 +117,7 @@ def reliabilities(known: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "measure", "reliability", "n", "forms"])
 
 
-def beside(values: ArrayLike, others: Sequence[ArrayLike], groups: ArrayLike) -> Array:
+def rank_residuals(values: ArrayLike, others: Sequence[ArrayLike], groups: ArrayLike) -> Array:
     """The ranks of `values` [row] less what the ranks of `others` and the means of `groups` explain
     of them by least squares: two such have the partial rank correlation as their correlation."""
     y = rankdata(values)
@@ -146,8 +146,8 @@ def together(
     def correlation(others: Sequence[str], groups: ArrayLike) -> Array:
         """With its bounds."""
         columns = [part[name] for name in others]
-        one = beside(part[x], columns, groups)
-        other = beside(part[y], columns, groups)
+        one = rank_residuals(part[x], columns, groups)
+        other = rank_residuals(part[y], columns, groups)
         found = intervals.bootstrap_correlation(one, other, relations, n_boot=n_boot)
         return np.array(found[:3])
 
@@ -163,7 +163,7 @@ def together(
     return pd.DataFrame(rows, columns=["how", *Interval._fields])
 
 
-def pairs(
+def pairs_together(
     table: pd.DataFrame,
     reliable: pd.DataFrame,
     named: Sequence[tuple[str, str]],
@@ -195,9 +195,9 @@ def foretold(
     *,
     n_boot: int = 1000,
 ) -> pd.DataFrame:
-    """`wording.prediction.compared`: how well each of `signs` (columns, named `predictor`) tells
-    facts with the outcome from those without it, as an AUC over all pairs and within relations, and
-    its difference to that of log P, if it is a sign.
+    """`wording.prediction.compare_predictors`: how well each of `signs` (columns, named
+    `predictor`) tells facts with the outcome from those without it, as an AUC over all pairs and
+    within relations, and its difference to that of log P, if it is a sign.
 
     Left out are cells in which fewer than FEWEST facts have the outcome, or lack it.
     """
@@ -216,4 +216,4 @@ def foretold(
         fold=0,
     )
     long = rows.melt(keys, list(signs), "predictor", value_name="score")
-    return compared(long, by, "score", reference="logprob", n_boot=n_boot)
+    return compare_predictors(long, by, "score", reference="logprob", n_boot=n_boot)

@@ -27,7 +27,7 @@ from factrobust.tables import FactsError
 CHANGED = re.compile(r"(.+)~([A-Za-z]+) ?(\d*\.?\d+)", re.DOTALL)
 
 
-class Named(NamedTuple):
+class NameParts(NamedTuple):
     """What a name says."""
 
     text: str  # the model itself
@@ -35,7 +35,7 @@ class Named(NamedTuple):
     prompt_format: str  # "" where none is chosen
 
 
-def read_name(name: str) -> Named:
+def read_name(name: str) -> NameParts:
     """What a name says. A file or folder of exactly this name is itself, whatever signs are in it.
     ModelError for a format or a change that is none."""
     if not name.strip():
@@ -52,7 +52,7 @@ def read_name(name: str) -> Named:
             f"{name!r} is no name of a model; write NAME, NAME~round 4 or NAME#FORMAT (of "
             f"{', '.join(FORMATS)})"
         )
-    return Named(text, change, prompt_format)
+    return NameParts(text, change, prompt_format)
 
 
 def exists(name: str) -> bool:
@@ -68,7 +68,7 @@ def is_address(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """A model's name without the folders above it: a page names no place on a machine. A name of
     the hub, "org/model", is no folder, and stays."""
     if is_address(name):
@@ -84,7 +84,7 @@ def chosen_format(name: Any) -> str:
     return read_name(name).prompt_format if isinstance(name, str) and not is_address(name) else ""
 
 
-def opened(name: Any, dtype: str | None = None) -> Model:
+def open_model(name: Any, dtype: str | None = None) -> Model:
     """The model of a name, or of an endpoint's mapping; a model stays as it is. Weights are loaded
     once they are needed, in their usual form unless a `dtype` is given. ModelError, one sentence,
     for what cannot be had."""
@@ -112,7 +112,7 @@ def _reached(endpoint: Mapping[str, Any], load: Callable[[], Model]) -> Model:
     return load()
 
 
-def _loaded(named: Named, dtype: str | None) -> Model:
+def _loaded(named: NameParts, dtype: str | None) -> Model:
     try:
         if named.text.startswith(llama_cpp.START):
             return llama_cpp.served(named.text)
@@ -126,23 +126,22 @@ def _loaded(named: Named, dtype: str | None) -> Model:
         raise ModelError(f"{named.text} holds no model ({why}); give another folder") from error
 
 
-def format_for(model: Model, facts: pd.DataFrame, chosen: str = "") -> str:
+def format_for_facts(model: Model, facts: pd.DataFrame, chosen: str = "") -> str:
     """The prompt format in which a model is asked facts: the chosen one, or else its own, in place of
     which stands "instruction" (with a chat template) or "two-shot" where its own begins the answer and
     the facts have no such beginnings, or is a bare chat. ModelError for a chosen one that cannot be."""
-    begins = bool((facts["prefix"] != "").all())
+    form = FORMATS[chosen or model.prompt_format]
+    lacks_beginnings = form.prefix and bool((facts["prefix"] == "").any())
     if not chosen:
-        own = FORMATS[model.prompt_format]
-        if model.prompt_format == "chat" or (own.prefix and not begins):
+        if model.prompt_format == "chat" or lacks_beginnings:
             return "instruction" if model.chat else "two-shot"
         return model.prompt_format
-    form = FORMATS[chosen]
     if form.chat and not model.chat:
         raise ModelError(
             f"{model.name} has no chat template and cannot be asked in {chosen}; choose one format "
             "for all with NAME#FORMAT, such as #two-shot"
         )
-    if form.prefix and not begins:
+    if lacks_beginnings:
         raise ModelError(
             f"the format {chosen} begins the answers, and these facts have no such beginnings; "
             f"choose another one, such as #{'instruction' if form.chat else 'two-shot'}"
@@ -150,7 +149,9 @@ def format_for(model: Model, facts: pd.DataFrame, chosen: str = "") -> str:
     return chosen
 
 
-def rounded(name: Any, bits: int, prompt_format: str, dtype: str | None = None) -> Model | None:
+def rounded_model(
+    name: Any, bits: int, prompt_format: str, dtype: str | None = None
+) -> Model | None:
     """The model of a name with its weights rounded to so many bits, asked in that format; None where
     its weights cannot be had, or were changed already."""
     if not isinstance(name, str) or is_address(name) or name.startswith(llama_cpp.START):
@@ -158,7 +159,7 @@ def rounded(name: Any, bits: int, prompt_format: str, dtype: str | None = None) 
     named = read_name(name)
     if named.change:
         return None
-    return in_format(opened(f"{named.text}~round {bits}", dtype), prompt_format)
+    return in_format(open_model(f"{named.text}~round {bits}", dtype), prompt_format)
 
 
 def alike(model: Model, first: Model) -> Model:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from factrobust.paths import DATA
 from factrobust.plots import blocks, style
 from factrobust.together.card import VERDICTS, Card
-from factrobust.together.opened import short
+from factrobust.together.opened import short_name
 
 PAGE = "page.html.jinja"
 
@@ -67,8 +67,8 @@ def headline(card: Card) -> str:
     known = [fact for fact in card.facts if fact.known]
     hold = sum("holds" in fact.verdicts for fact in known)
     return (
-        f"{short(card.model)} knows {len(known)} of {len(card.facts)} facts that were asked, and "
-        f"{hold} of these hold in every answer."
+        f"{short_name(card.model)} knows {len(known)} of {len(card.facts)} facts that were asked, "
+        f"and {hold} of these hold in every answer."
     )
 
 
@@ -95,13 +95,13 @@ def html(card: Card) -> str:
     """The page, without a link to another host."""
     counts, order = Counter(v for fact in card.facts for v in fact.verdicts), [*VERDICTS.index]
     about = card.model_dump(exclude={"measures", "facts", "missing", "cannot_say", "notes"})
-    about["model"] = short(card.model)
+    about["model"] = short_name(card.model)
     found = (
         templates()
         .get_template(PAGE)
         .render(
             card=card,
-            name=short(card.model),
+            name=short_name(card.model),
             headline=headline(card),
             kind=kind,
             exp=math.exp,

@@ -18,7 +18,7 @@ import pandas as pd
 
 from factrobust.context import facts as contexts
 from factrobust.context import meter
-from factrobust.datasets.facts import answers
+from factrobust.datasets.facts import accepted_answers
 from factrobust.decoding import probe
 from factrobust.draws import ranks
 from factrobust.models.damage import Damage, damaged
@@ -100,20 +100,20 @@ def sentences(asked: Table, pool: Table, seed: int = 0) -> Table:
     facts of relations without a sentence, or without a rival."""
     every = contexts.facts_as_questions(pool)
     mine = every[every["question_id"].isin(asked["fact_id"])]
-    told = meter.contexts(mine, every, meter.load_sentences(), seed=seed)
-    told = told[told["words"] == "question"].merge(SENTENCES, on=["mode", "about"])
-    told = told.rename(columns={"question_id": "fact_id"})
-    rows = asked.merge(told[["fact_id", "arm", "sentence", "names"]], on="fact_id")
+    texts = meter.contexts(mine, every, meter.load_sentences(), seed=seed)
+    texts = texts[texts["words"] == "question"].merge(SENTENCES, on=["mode", "about"])
+    texts = texts.rename(columns={"question_id": "fact_id"})
+    rows = asked.merge(texts[["fact_id", "arm", "sentence", "names"]], on="fact_id")
     return rows.assign(
         question=rows["sentence"] + ". " + rows["question"],
         form=1,
     )
 
 
-def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
+def changed_answers(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
     """The answers to facts in `other_words`, with `no_word_changed` and behind `sentences`
-    (`spine.greedy`; t_b of the first version without a changed word alone), with arm, form, and
-    `says`: whether the answer states the rival (None without one)."""
+    (`spine.marked_answers`; t_b of the first version without a changed word alone), with arm, form,
+    and `says`: whether the answer states the rival (None without one)."""
     plain = no_word_changed(asked, seed)
     is_first = plain["form"] == 1
     parts = [
@@ -122,22 +122,22 @@ def answered(model: Model, asked: Table, pool: Table, seed: int = 0) -> Table:
         sentences(asked, pool, seed),
     ]
     rest = pd.concat(parts, ignore_index=True)
-    first = spine.greedy(model, plain[is_first], COARSE, free=True)
-    others = spine.greedy(model, rest, free=True)
-    said = pd.concat([first, others], ignore_index=True)
+    first = spine.marked_answers(model, plain[is_first], COARSE, free=True)
+    others = spine.marked_answers(model, rest, free=True)
+    answers = pd.concat([first, others], ignore_index=True)
     says = []
-    for text, names in zip(said["text"], said["names"], strict=True):
+    for text, names in zip(answers["text"], answers["names"], strict=True):
         says.append(stated(text, names) if isinstance(names, list) else None)
-    return said.assign(says=pd.Series(says, said.index, dtype=object))
+    return answers.assign(says=pd.Series(says, answers.index, dtype=object))
 
 
-def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
+def hot_and_cold(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
     """SAMPLES answers to each fact at HEAT and COLD times a model's `median` t_b: ABOUT."""
     doses = {
         round(HEAT * median, 6): "hot",
         round(COLD * median, 6): "cold",
     }
-    drawn = probe.sampled(
+    drawn = probe.sampled_answers(
         model,
         asked,
         temperatures=[*doses],
@@ -145,21 +145,21 @@ def sampled(model: Model, asked: Table, median: float, seed: int = 0) -> Table:
         max_new_tokens=probe.LONG,
         seed=seed,
     )
-    pairs = zip(drawn["text"], answers(drawn), strict=True)
+    pairs = zip(drawn["text"], accepted_answers(drawn), strict=True)
     drawn["right"] = [stated(text, names) for text, names in pairs]
     drawn["arm"] = drawn["temperature"].map(doses)
     drawn["form"] = drawn["sample"] + 1
     return drawn.merge(asked[["fact_id", "relation"]], on="fact_id")[ABOUT]
 
 
-def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
+def damaged_answers(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
     """The answers to facts after each change of a model's weights: ABOUT, with the change's label as
     arm, and way, dose, draw."""
     parts = []
     for way in ways:
         other = in_format(damaged(model.name, way), model.prompt_format)
-        said = spine.greedy(other, asked, free=True)
-        said = said.assign(
+        answers = spine.marked_answers(other, asked, free=True)
+        answers = answers.assign(
             model=model.name,
             arm=way.label,
             form=1,
@@ -167,11 +167,11 @@ def rounded(model: Model, asked: Table, ways: Sequence[Damage]) -> Table:
             dose=way.dose,
             draw=way.seed,
         )
-        parts.append(said)
+        parts.append(answers)
     return pd.concat(parts, ignore_index=True)[[*ABOUT, "way", "dose", "draw"]]
 
 
-def dated(n: int, seed: int = 0) -> Table:
+def dated_statements(n: int, seed: int = 0) -> Table:
     """What is asked about n facts that held for a time: `schemas.Statements` at two years inside it
     and one on each side, after the question of its own subject (`asked_of` 0) and of a wrong one
     (1)."""
@@ -187,16 +187,16 @@ def dated(n: int, seed: int = 0) -> Table:
     outside = years.loc[years["label"] == "incorrect", "fact_id"]
     usable = every[every["fact_id"].isin(outside)]
     usable = usable[usable["other_subjects"].map(len) > 0]
-    table = facts.sample(usable.reset_index(drop=True), n, seed)
+    table = facts.sample_facts(usable.reset_index(drop=True), n, seed)
     years = years[years["fact_id"].isin(table["fact_id"])]
     return timing.statements(facts.of_all_subjects(table), years)
 
 
-def years(model: Model, statements: Table) -> Table:
+def lost_years(model: Model, statements: Table) -> Table:
     """In what share of the pairs of a year inside and one outside the fact's time the fact is lost:
-    its object is no likelier inside. A row a fact of `dated` and arm: model, fact_id, relation, arm,
-    lost."""
-    scores = timing.scored(model, statements)
+    its object is no likelier inside. A row a fact of `dated_statements` and arm: model, fact_id,
+    relation, arm, lost."""
+    scores = timing.scored_statements(model, statements)
     parts = []
     for asked_of, arm in enumerate(("own subject", "wrong subject")):
         found = timed.matches(scores[scores["asked_of"] == asked_of])

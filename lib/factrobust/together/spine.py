@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from factrobust import endings, schemas
 from factrobust.context import facts as contexts
-from factrobust.datasets import own, world
-from factrobust.datasets.facts import answers
+from factrobust.datasets import user_questions, world
+from factrobust.datasets.facts import accepted_answers
 from factrobust.decoding import metrics, probe
-from factrobust.endings import covering
+from factrobust.endings import count_covering
 from factrobust.intervals import top_entropy
 from factrobust.models.interface import Generation, Model
 from factrobust.models.prompts import FORMATS, prompts
@@ -45,8 +45,8 @@ Places = Sequence[tuple[int, int]]  # of an answer's tokens: the first, and the 
 
 def dated_facts(n: int, seed: int) -> Table:
     """n embedded facts that held for a time, asked at the year in its middle."""
-    table = facts.sample(facts.load_temporal_facts(), n, seed)
-    middle = table[["fact_id"]].assign(date=own.middles(table))
+    table = facts.sample_facts(facts.load_temporal_facts(), n, seed)
+    middle = table[["fact_id"]].assign(date=user_questions.middles(table))
     asked = timing.statements(table, middle)
     table = table.assign(
         domain="dated",
@@ -105,11 +105,11 @@ def behind_sentences(asked: Table, pool: Table) -> Table:
     every = contexts.facts_as_questions(pool.assign(prefix=begins))
     mine = every[every["question_id"].isin(asked["fact_id"])]
     # 2. The sentences of part 4, the nonsense twin and one's own.
-    said = contexts.known_contexts(mine, every)
-    has_rival = mine["question_id"].isin(said["question_id"])
-    said = pd.concat([said, _about_nonsense(mine[has_rival])])
-    said = said.rename(columns={"question_id": "fact_id", "context": "form"})
-    rows = asked.merge(said, on="fact_id")
+    sentences = contexts.known_contexts(mine, every)
+    has_rival = mine["question_id"].isin(sentences["question_id"])
+    sentences = pd.concat([sentences, _about_nonsense(mine[has_rival])])
+    sentences = sentences.rename(columns={"question_id": "fact_id", "context": "form"})
+    rows = asked.merge(sentences, on="fact_id")
     if "context" in asked:
         yours = asked[asked["context"] != ""]
         yours = yours.assign(
@@ -136,26 +136,26 @@ def _about_nonsense(questions: Table) -> Table:
     return pd.DataFrame(rows, columns=["question_id", "context", "sentence", "stated"])
 
 
-def years(model: Model, asked: Table) -> Table:
-    """`temporal.probe.scored` of facts that held for a time, under three years inside it and three
-    on each side, in the model's own prompt format. `subject` of one's own questions is the question
-    without a year."""
+def year_scores(model: Model, asked: Table) -> Table:
+    """`temporal.probe.scored_statements` of facts that held for a time, under three years inside it
+    and three on each side, in the model's own prompt format. `subject` of one's own questions is
+    the question without a year."""
     embedded = facts.load_temporal_facts()
     embedded = embedded[embedded["fact_id"].isin(asked["fact_id"])]
     table = asked if embedded.empty else embedded  # whose question has no year in it
-    if (table["source"] == own.SOURCE).all():
-        table = table.assign(question=table["subject"].map(own.continued))
+    if (table["source"] == user_questions.SOURCE).all():
+        table = table.assign(question=table["subject"].map(user_questions.continued))
     sampled = dates.sample_dates(table)
     sampled = dates.thinned(sampled, n_correct=3, n_incorrect=3)
     sampled = sampled[sampled["precision"] == "year"]
     sampled = sampled[sampled["label"] != "transitional"]
-    return timing.scored(model, timing.statements(table, sampled))
+    return timing.scored_statements(model, timing.statements(table, sampled))
 
 
 # -- answers -----------------------------------------------------------------------------------------
 
 
-def greedy(
+def marked_answers(
     model: Model,
     asked: Table,
     temperatures: Sequence[float] = (),
@@ -168,25 +168,25 @@ def greedy(
 
     Adds to the facts' columns model, prompt, text, token_ids, logprobs (nats a token), logprob
     (their sum), entropy (their mean, 0 to 1), right, t_b and frs. text: what the answer says
-    (`endings.said`); to `go_on` a model is asked again where that has not begun (`endings.ask`),
-    and `refused` tells what an endpoint's filter let not through. right: one of the accepted
-    answers in part 1's few tokens; or, if `free` or `in_sentences`, an answer of probe.LONG tokens
-    that states one, since a change of the question makes models answer in sentences. entropy, t_b
-    and frs are NaN without temperatures, or if the model cannot be tempered; t_b is HIGHEST where
-    nothing breaks it, 0 where it is below one half from the start.
+    (`endings.answer_text`); to `go_on` a model is asked again where that has not begun
+    (`endings.generate_answers`), and `refused` tells what an endpoint's filter let not through.
+    right: one of the accepted answers in part 1's few tokens; or, if `free` or `in_sentences`, an
+    answer of probe.LONG tokens that states one, since a change of the question makes models answer
+    in sentences. entropy, t_b and frs are NaN without temperatures, or if the model cannot be
+    tempered; t_b is HIGHEST where nothing breaks it, 0 where it is below one half from the start.
     """
     grid = () if "temper" in model.lacks else temperatures
     is_long = free or in_sentences(model, asked)
-    said, table = _answers(
+    generations, table = _answers(
         model,
         asked,
         grid,
         is_long=is_long,
         go_on=go_on,
     )
-    places = [(0, len(generation.logprobs)) for generation in said]
-    curves = {row: found.curve for row, found in enumerate(said) if found.curve}
-    return _with_numbers(table, said, places, grid, curves)
+    places = [(0, len(generation.logprobs)) for generation in generations]
+    curves = {row: found.curve for row, found in enumerate(generations) if found.curve}
+    return _with_numbers(table, generations, places, grid, curves)
 
 
 def in_sentences(model: Model, asked: Table) -> bool:
@@ -197,17 +197,18 @@ def in_sentences(model: Model, asked: Table) -> bool:
     return is_bare_chat or bool((asked["prefix"] == "").any())
 
 
-def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
-    """`greedy`, but where models may answer in sentences the numbers of a right answer are those of
-    the name in it, after the words before it: "Nairobi" in "The capital of Kenya is Nairobi".
+def marked_names(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
+    """`marked_answers`, but where models may answer in sentences the numbers of a right answer are
+    those of the name in it, after the words before it: "Nairobi" in "The capital of Kenya is
+    Nairobi".
 
     Adds begin and end, the place of the name's tokens among the answer's. Where no place is found
     (token texts are not told), the numbers are NaN and begin is -1.
     """
     if not in_sentences(model, asked):
-        table = greedy(model, asked, temperatures, go_on=True)
+        table = marked_answers(model, asked, temperatures, go_on=True)
         return table.assign(begin=0, end=table["token_ids"].map(len))
-    said, table = _answers(
+    generations, table = _answers(
         model,
         asked,
         (),
@@ -216,7 +217,9 @@ def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
     )
     # 1. The places of the names.
     places = []
-    for found, names, right in zip(said, answers(asked), table["right"], strict=True):
+    for found, names, right in zip(
+        generations, accepted_answers(asked), table["right"], strict=True
+    ):
         whole = 0, len(found.logprobs)
         places.append(name_tokens(found, names) if right else whole)
     table["begin"] = [begin for begin, _ in places]
@@ -226,19 +229,19 @@ def named(model: Model, asked: Table, temperatures: Sequence[float]) -> Table:
     placed = table[table["right"] & (table["begin"] >= 0)]
     curves = {}
     if len(grid) and len(placed):
-        logs = tempered(model, placed, grid).tolist()
+        logs = tempered_names(model, placed, grid).tolist()
         curves = dict(zip(placed.index, logs, strict=True))
-    return _with_numbers(table, said, places, grid, curves)
+    return _with_numbers(table, generations, places, grid, curves)
 
 
-def tempered(
+def tempered_names(
     model: Model,
-    said: Table,
+    answers: Table,
     temperatures: Sequence[float],
     top_p: float | None = None,
 ) -> NDArray[np.float64]:
-    """log P_t of the name in each of the answers of `named`, [row, temperature]: that of the answer
-    up to the name's end minus that of the words before it (`Model.temper`)."""
+    """log P_t of the name in each of the answers of `marked_names`, [row, temperature]: that of the
+    answer up to the name's end minus that of the words before it (`Model.temper`)."""
 
     def upto(rows: Table, place: str) -> NDArray[np.float64]:
         ids = []
@@ -247,26 +250,26 @@ def tempered(
         sent = rows["prompt"].tolist()
         return model.temper(sent, ids, temperatures, top_p=top_p).astype(float)
 
-    logs = upto(said, "end")
-    later = said["begin"].to_numpy() > 0
+    logs = upto(answers, "end")
+    later = answers["begin"].to_numpy() > 0
     if later.any():
-        logs[later] -= upto(said[later], "begin")
+        logs[later] -= upto(answers[later], "begin")
     return np.minimum(logs, 0)  # the two are rounded apart
 
 
-def name_tokens(said: Generation, names: Sequence[str]) -> tuple[int, int]:
+def name_tokens(generation: Generation, names: Sequence[str]) -> tuple[int, int]:
     """The place of the tokens of the first accepted name in an answer, behind a thought or a label;
     (-1, -1) where none is found."""
-    lead, rest = endings.split(said.text, said.prompt)
+    lead, rest = endings.split_lead(generation.text, generation.prompt)
     found = name_in(rest, names)
-    if found is None or not said.top_logprobs:
+    if found is None or not generation.top_logprobs:
         return -1, -1
     first, last = (len(lead) + place for place in found)
-    begin = covering(said, said.text[:first])
-    with_first_letter = covering(said, said.text[: first + 1])
+    begin = count_covering(generation, generation.text[:first])
+    with_first_letter = count_covering(generation, generation.text[: first + 1])
     if begin and begin == with_first_letter:
         begin -= 1  # a token holds the last sign before the name and its first letter
-    end = covering(said, said.text[:last])
+    end = count_covering(generation, generation.text[:last])
     return (begin, end) if begin < end else (-1, -1)
 
 
@@ -291,10 +294,10 @@ def _answers(
     is_long: bool,
     go_on: bool,
 ) -> tuple[list[Generation], Table]:
-    """Greedy answers of few tokens, or of probe.LONG; to `go_on` as `endings.ask` gets them. And the
-    facts with these answers, and whether they are right."""
-    ask = partial(endings.ask, model) if go_on else model.generate
-    said = ask(
+    """Greedy answers of few tokens, or of probe.LONG; to `go_on` as `endings.generate_answers` gets
+    them. And the facts with these answers, and whether they are right."""
+    ask = partial(endings.generate_answers, model) if go_on else model.generate
+    generations = ask(
         prompts(model, asked),
         max_new_tokens=probe.LONG if is_long else probe.MAX_NEW_TOKENS,
         stop=FORMATS[model.prompt_format].stop,
@@ -302,8 +305,8 @@ def _answers(
     )
     is_right = stated if is_long else exact_match
     rows = []
-    for found, names in zip(said, answers(asked), strict=True):
-        text = endings.said(found.text, found.prompt)
+    for found, names in zip(generations, accepted_answers(asked), strict=True):
+        text = endings.answer_text(found.text, found.prompt)
         row = {
             "prompt": found.prompt,
             "text": text,
@@ -317,12 +320,12 @@ def _answers(
         rows.append(row)
     columns = [*ANSWER, "refused"] if go_on else ANSWER
     table = pd.DataFrame(rows, columns=columns)
-    return said, pd.concat([asked.reset_index(drop=True), table], axis=1)
+    return generations, pd.concat([asked.reset_index(drop=True), table], axis=1)
 
 
 def _with_numbers(
     table: Table,
-    said: Sequence[Generation],
+    generations: Sequence[Generation],
     places: Places,
     grid: Sequence[float],
     curves: Mapping[int, Sequence[float]],
@@ -331,7 +334,7 @@ def _with_numbers(
     [row] over the `grid`, with the tokens' entropy, t_b and frs."""
     logprobs = []
     entropies = []
-    for row, (found, (begin, end)) in enumerate(zip(said, places, strict=True)):
+    for row, (found, (begin, end)) in enumerate(zip(generations, places, strict=True)):
         has_place = 0 <= begin < end
         logprobs.append(sum(found.logprobs[begin:end]) if has_place else np.nan)
         if row in curves:
@@ -344,7 +347,7 @@ def _with_numbers(
         t_b=np.nan,
     )
     if curves:
-        breaks = metrics.crossing(grid, [*curves.values()])
+        breaks = metrics.exact_break(grid, [*curves.values()])
         table.loc[[*curves], "t_b"] = np.nan_to_num(breaks, posinf=HIGHEST)
     table["frs"] = metrics.frs(table["entropy"], table["t_b"], unbroken=None)
     return table

@@ -28,7 +28,7 @@ BITS = (Damage("round", 8), Damage("round", 4))  # the placebo, and the change
 
 def _right(model: Model, asked: pd.DataFrame) -> pd.DataFrame:
     """The right answers of a model to facts."""
-    answers = spine.greedy(model, asked, probe.GRID)
+    answers = spine.marked_answers(model, asked, probe.GRID)
     return answers[answers["right"]]
 
 
@@ -62,7 +62,7 @@ class Study(study.Study):
         other_parameters: Mapping[str, Any] | None = None,
         records: Records | None = None,
     ) -> None:
-        own = {
+        parameters = {
             "data": data,
             "prompt_format": prompt_format,
             "n_questions": n_questions,
@@ -70,8 +70,9 @@ class Study(study.Study):
             "n_dated": n_dated,
             "seed": seed,
             "n_boot": n_boot,
+            "larger": larger,
+            **(other_parameters or {}),
         }
-        parameters = own | {"larger": larger} | dict(other_parameters or {})
         every = [*models, *larger]
         super().__init__(
             models=every,
@@ -123,10 +124,12 @@ class Study(study.Study):
     @cached_property
     def answers(self) -> pd.DataFrame:
         """The answers to the known facts in other words, without a changed word and behind sentences
-        (`shaken.answered`)."""
+        (`shaken.changed_answers`)."""
         seed = self.parameter("seed")
         return self.concat_over_models(
-            lambda model: shaken.answered(model, self._of(model, self.known), self.facts, seed)
+            lambda model: shaken.changed_answers(
+                model, self._of(model, self.known), self.facts, seed
+            )
         )
 
     @cached_property
@@ -138,10 +141,10 @@ class Study(study.Study):
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Samples of the known facts, hot and cold (`shaken.sampled`)."""
+        """Samples of the known facts, hot and cold (`shaken.hot_and_cold`)."""
         seed = self.parameter("seed")
         return self.concat_over_models(
-            lambda model: shaken.sampled(
+            lambda model: shaken.hot_and_cold(
                 model,
                 self._of(model, self.known),
                 self.medians[model.name],
@@ -151,17 +154,17 @@ class Study(study.Study):
 
     def rounded(self, ways: Sequence[Damage], known: pd.DataFrame | None = None) -> pd.DataFrame:
         """The answers to facts `known` (default: all) after each change of the weights
-        (`shaken.rounded`)."""
+        (`shaken.damaged_answers`)."""
         taken = self.known if known is None else known
         return self.concat_over_models(
-            lambda model: shaken.rounded(model, self._of(model, taken), ways)
+            lambda model: shaken.damaged_answers(model, self._of(model, taken), ways)
         )
 
     @cached_property
     def years(self) -> pd.DataFrame:
-        """The dated facts lost to a year (`shaken.years`)."""
-        statements = shaken.dated(self.parameter("n_dated"), self.parameter("seed"))
-        return self.concat_over_models(lambda model: shaken.years(model, statements))
+        """The dated facts lost to a year (`shaken.lost_years`)."""
+        statements = shaken.dated_statements(self.parameter("n_dated"), self.parameter("seed"))
+        return self.concat_over_models(lambda model: shaken.lost_years(model, statements))
 
     @cached_property
     def lost(self) -> pd.DataFrame:
@@ -179,11 +182,11 @@ class Study(study.Study):
         rows = metrics.beside_placebos(pd.concat([lost, dated], ignore_index=True))
         by = ["model", "whose", "way"]
         shares = self.means(rows, [*by, "side"], "lost")
-        apart = self.paired(rows, by, "lost", "side", ("placebo", "change"))
+        differences = self.paired(rows, by, "lost", "side", ("placebo", "change"))
         parts = {
             "lost": shares[shares["side"] == "change"].drop(columns="side"),
             "under its placebo": shares[shares["side"] == "placebo"].drop(columns="side"),
-            "difference": apart.drop(columns=["placebo", "change"]),
+            "difference": differences.drop(columns=["placebo", "change"]),
         }
         table = stacked(parts, "what")
         places = table["way"].map([*metrics.WAYS].index)

@@ -38,18 +38,18 @@ def load_paraphrases() -> pd.DataFrame:
 
 
 def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
-    """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), `grouped`. The prefix
-    is the fact's, and a question of its own is kept. Popularity is NaN, unless the facts have a
-    log_popularity (the frequency of a name of several words, `facts.csv`'s, is a guess)."""
+    """Each fact's own question (variant 0), then its paraphrases (1, 2, ...), `question_groups`.
+    The prefix is the fact's, and a question of its own is kept. Popularity is NaN, unless the facts
+    have a log_popularity (the frequency of a name of several words, `facts.csv`'s, is a guess)."""
     # 1. The facts' own questions.
-    originals = facts if "question" in facts else fact_tables.questions(facts)
+    originals = facts if "question" in facts else fact_tables.with_questions(facts)
     if "log_popularity" not in facts:
         originals = originals.assign(popularity=np.nan, log_popularity=np.nan)
     originals = originals.assign(
         group_id=originals["fact_id"],
         variant=0,
         answers=pd.Series(
-            fact_tables.answers(originals),
+            fact_tables.accepted_answers(originals),
             index=originals.index,
             dtype=object,
         ),
@@ -66,11 +66,11 @@ def paraphrased(facts: pd.DataFrame) -> tables.Loaded:
         rows["paraphrase"].str.removesuffix("."),
     )
     rows["question"] = list(map(fact_tables.worded, texts, rows["subject"]))
-    return grouped(pd.concat([originals, rows], ignore_index=True))
+    return question_groups(pd.concat([originals, rows], ignore_index=True))
 
 
 def load_questions(path: str | Path | None = None) -> tables.Loaded:
-    """Return your own questions, as `grouped` does; without a path the embedded facts with
+    """Return your own questions, as `question_groups` does; without a path the embedded facts with
     paraphrases.
 
     The CSV needs group_id, question and answers (joined by |, the canonical one first). It may have
@@ -95,7 +95,7 @@ def load_questions(path: str | Path | None = None) -> tables.Loaded:
     frame["answers"] = frame["answers"].map(_accepted)
     frame["popularity"] = pd.to_numeric(frame["popularity"]).astype(float)
     frame["log_popularity"] = fact_tables.log_or_nan(frame["popularity"])
-    return grouped(frame)
+    return question_groups(frame)
 
 
 def _accepted(cell: str) -> list[str]:
@@ -126,7 +126,7 @@ def _names(frame: pd.DataFrame) -> pd.Series:
     return frame["group_id"] + "#" + frame["variant"].astype("str")
 
 
-def grouped(frame: pd.DataFrame) -> tables.Loaded:
+def question_groups(frame: pd.DataFrame) -> tables.Loaded:
     """The table `schemas.Questions`, group by group as they first come, then by variant. A missing
     question_id is made of the group's and the variant. Counts: repeated_questions (left out) and
     no_popularity (groups). Raises FactsError for a group of one question."""
@@ -151,7 +151,7 @@ def grouped(frame: pd.DataFrame) -> tables.Loaded:
     return tables.Loaded(table, counts)
 
 
-def sample(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
+def sample_groups(questions: pd.DataFrame, limit: int, seed: int = 0) -> pd.DataFrame:
     """Keep `limit` whole groups, a seeded sample spread evenly over relations."""
     first = questions.drop_duplicates("group_id").rename(columns={"group_id": "fact_id"})
     names = in_turns(first, limit, seed, ["relation"])["fact_id"][:limit]
@@ -241,7 +241,7 @@ def _of_world(name: str) -> tables.Loaded:
         prefix=facts.groupby("fact_id")["prefix"].transform("first"),
         answers=facts["object"].map(lambda answer: [answer]),
     )
-    return grouped(groups)
+    return question_groups(groups)
 
 
 # What Mac OS Roman makes of the first bytes of the letters that are common in names: é becomes √©.
@@ -283,7 +283,7 @@ def popqa_tp(files: list[Path], source: str) -> tables.Loaded:
     rows["answers"] = [
         [_mended(text) for text in official.texts_of(cell)] for cell in rows["possible_answers"]
     ]
-    loaded = grouped(rows)
+    loaded = question_groups(rows)
     counts = {
         "not_in_facts": not_in_facts,
         "garbled_questions": int(is_garbled.sum()),
@@ -314,11 +314,11 @@ def _mended(text: str) -> str:
     return whole if is_garbled else text
 
 
-def popqa(files: list[Path], source: str) -> tables.Loaded:
+def popqa_paraphrased(files: list[Path], source: str) -> tables.Loaded:
     """PopQA's own questions (`official.popqa`) with our paraphrases."""
     facts, counts, *_ = official.popqa(files, source)
     loaded = paraphrased(facts)
     return loaded._replace(counts=counts | loaded.counts)
 
 
-LOADERS = {"popqa_tp": popqa_tp, "popqa": popqa}
+LOADERS = {"popqa_tp": popqa_tp, "popqa": popqa_paraphrased}

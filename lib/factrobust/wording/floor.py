@@ -56,7 +56,7 @@ def with_kind(marked: pd.DataFrame) -> pd.DataFrame:
     return marked.assign(kind=kind)
 
 
-def flips(marked: pd.DataFrame) -> pd.DataFrame:
+def flipped_answers(marked: pd.DataFrame) -> pd.DataFrame:
     """Each answer to another version beside the one to the original: a row an answer of `with_kind`
     that is none to an original. Adds `was`, whether the original is answered rightly, and
     `flipped`, whether this answer is right where that one is wrong, or wrong where it is right."""

@@ -190,11 +190,11 @@ def _a_row_a_relation(
                 lw=0,
                 zorder=0,
             )
-        for (model, relation), own in part.groupby(["model", "relation"]):
+        for (model, relation), line in part.groupby(["model", "relation"]):
             look = looks[str(model)]
             axis.plot(
-                own["x"],
-                relations.index(relation) + 0.4 - 0.8 * own["height"],
+                line["x"],
+                relations.index(relation) + 0.4 - 0.8 * line["height"],
                 color=look.colour,
                 ls=look.line,
                 marker=look.marker if marked else "",

@@ -6,7 +6,6 @@ each with all its repeats.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from factrobust import draws, intervals
 from factrobust.intervals import Array, Interval, bootstrap_statistic
-from factrobust.wording.regression import FULL, design, evidence, fit, mixed, predict
+from factrobust.wording.regression import FULL, design, evidence, fit_logistic, mixed, predict
 
 Sums = tuple[Array, Array]  # above and below a fraction, [relation, relation]
 FOLDS = 5
@@ -64,8 +63,8 @@ def ladder(
         for name, predictors in every.items():
             whole = design(part, predictors, interactions=set(predictors) <= set(FULL))
             for (repeat, fold), j in product(enumerate(splits), range(FOLDS)):
-                told = _held_out(part, whole, fold == j, name)
-                tables.append(told.assign(predictor=name, repeat=repeat, fold=j))
+                held_out = _held_out(part, whole, fold == j, name)
+                tables.append(held_out.assign(predictor=name, repeat=repeat, fold=j))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -83,7 +82,7 @@ def _held_out(
         return test.assign(probability=relation_share(train, test), evidence=0.0)
     if train["correct"].nunique() < 2:
         return test.assign(probability=np.nan, evidence=np.nan)
-    fitted = fit(whole[~held], train["correct"])
+    fitted = fit_logistic(whole[~held], train["correct"])
     found = test.assign(
         probability=predict(fitted, whole[held]),
         evidence=evidence(fitted, whole[held]),
@@ -104,8 +103,8 @@ def judged(
 ) -> pd.DataFrame:
     """How well `ladder`'s predictions tell right answers from wrong ones: a row a model, predictor
     and measure, `brier` or `auc_within` (of the `evidence`, over all pairs of a right and a wrong
-    answer of one relation), as `compared` has it. Only relations with right and wrong answers count
-    (`mixed`)."""
+    answer of one relation), as `compare_predictors` has it. Only relations with right and wrong
+    answers count (`mixed`)."""
     answered = groups.dropna(subset=["logprob_sum"])
     rows = ladder(
         mixed(answered),
@@ -114,10 +113,16 @@ def judged(
         seed=seed,
     )
     rows = rows[rows["predictor"] != "majority"]
-    told = partial(compared, reference=reference, n_boot=n_boot)
-    brier = told(rows).query("measure == 'brier'")
-    auc = told(rows.drop(columns="fold"), value="evidence")
-    return pd.concat([brier, auc.query("measure == 'auc_within'")], ignore_index=True)
+    by_probability = compare_predictors(rows, reference=reference, n_boot=n_boot)
+    by_evidence = compare_predictors(
+        rows.drop(columns="fold"),
+        value="evidence",
+        reference=reference,
+        n_boot=n_boot,
+    )
+    brier = by_probability.query("measure == 'brier'")
+    auc = by_evidence.query("measure == 'auc_within'")
+    return pd.concat([brier, auc], ignore_index=True)
 
 
 def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
@@ -128,7 +133,7 @@ def relation_share(train: pd.DataFrame, test: pd.DataFrame) -> Array:
     return (known[:, 0] + train["correct"].mean()) / (known[:, 1] + 1)
 
 
-def compared(
+def compare_predictors(
     table: pd.DataFrame,
     by: Sequence[str] = ("model",),
     value: str = "probability",
@@ -183,8 +188,8 @@ def compared(
 
 
 def _sums(rows: pd.DataFrame, value: str) -> dict[str, Sums]:
-    """Of each measure of `compared`, the sums above and below its fraction: of pairs [relation of
-    the right answer, of the wrong one], of answers in the diagonal."""
+    """Of each measure of `compare_predictors`, the sums above and below its fraction: of pairs
+    [relation of the right answer, of the wrong one], of answers in the diagonal."""
     relation, names = pd.factorize(rows["relation"], sort=True)
     score = rows[value].to_numpy(dtype=float)
     correct = rows["correct"].to_numpy(dtype=float)

@@ -6,7 +6,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from factrobust.endings import ask, covering, first_sentence, said, split
+from factrobust.endings import (
+    answer_text,
+    count_covering,
+    first_sentence,
+    generate_answers,
+    split_lead,
+)
 from factrobust.models.interface import Generation, Model, need
 from factrobust.models.prompts import as_asked, in_chunks, prompts
 
@@ -24,7 +30,7 @@ def paper_format(prompt_format: str, chat: object) -> str:
     return prompt_format if prompt_format == "question" else "question-answer"
 
 
-def greedy(
+def greedy_responses(
     model: Model,
     questions: pd.DataFrame,
     *,
@@ -37,9 +43,9 @@ def greedy(
     questions' columns. Leading newlines are skipped, if wanted; text is the first sentence, raw the
     first line with what was before it. Equal prompts are asked once. To `go_on` is the rule of the
     card and of `ground`: labels are skipped, too, and a model is asked again where its answer has
-    not begun (`endings.ask`)."""
+    not begun (`endings.generate_answers`)."""
     sent = prompts(model, questions, prompt_format)
-    generate = partial(ask, model) if go_on else model.generate
+    generate = partial(generate_answers, model) if go_on else model.generate
     answers: dict[str, tuple[str, str, list[float]]] = {}
     for chunk in in_chunks(sent):
         generations = generate(
@@ -49,7 +55,7 @@ def greedy(
             skip_blank=skip_newlines,
         )
         for generation in generations:
-            answers[generation.prompt] = _said(generation, go_on)
+            answers[generation.prompt] = _sentence_of(generation, go_on)
     columns = ["text", "raw", "logprobs"]
     responses = pd.DataFrame([answers[prompt] for prompt in sent], columns=columns)
     responses = responses.astype({"text": "str", "raw": "str"})
@@ -58,19 +64,19 @@ def greedy(
     return table.assign(**responses)
 
 
-def _said(answer: Generation, go_on: bool) -> tuple[str, str, list[float]]:
+def _sentence_of(answer: Generation, go_on: bool) -> tuple[str, str, list[float]]:
     """The first sentence after leading newlines (or labels), all text, and the log-probabilities of
     the tokens up to that sentence's end (of all, where a model tells no texts of tokens)."""
     lead = ""
     text = first_sentence(answer.text)
     if go_on:
-        lead, *_ = split(answer.text, answer.prompt)
-        text = first_sentence(said(answer.text, answer.prompt))
-    n_tokens = covering(answer, lead + text)
+        lead, *_ = split_lead(answer.text, answer.prompt)
+        text = first_sentence(answer_text(answer.text, answer.prompt))
+    n_tokens = count_covering(answer, lead + text)
     return text, answer.text, answer.logprobs[:n_tokens]
 
 
-def sampled(
+def sampled_responses(
     model: Model,
     questions: pd.DataFrame,
     *,
@@ -82,7 +88,7 @@ def sampled(
 ) -> pd.DataFrame:
     """n sampled answers to each question (in the paper the originals), one row a sample. Columns:
     model, prompt_format, the questions', sample (0 ... n - 1), text (the first sentence of
-    what `endings.said` has), logprobs (untempered, up to the line's end).
+    what `endings.answer_text` has), logprobs (untempered, up to the line's end).
     Equal prompts are asked once."""
     sent = prompts(model, questions, prompt_format)
     samples: dict[str, list[Generation]] = {}
@@ -100,7 +106,7 @@ def sampled(
     rows = []
     for prompt in sent:
         for generation in samples[prompt]:
-            text = first_sentence(said(generation.text, generation.prompt))
+            text = first_sentence(answer_text(generation.text, generation.prompt))
             rows.append((text, generation.logprobs))
     table = pd.DataFrame(rows, columns=["text", "logprobs"]).astype({"text": "str"})
     table.insert(

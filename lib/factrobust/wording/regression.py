@@ -71,7 +71,7 @@ def design(groups: pd.DataFrame, predictors: Sequence[str] = FULL, **options: An
     return by_formula(groups, predictors, **options).data.orig_exog
 
 
-def fit(rows: pd.DataFrame, correct: ArrayLike) -> Fit:
+def fit_logistic(rows: pd.DataFrame, correct: ArrayLike) -> Fit:
     """Fit correctness [row], which is not the same everywhere, on rows of a `design`. A numeric
     predictor that does not vary becomes 0 and is reported as collinear."""
     rows = _with_a_reference(rows)
@@ -99,18 +99,21 @@ def _with_a_reference(rows: pd.DataFrame) -> pd.DataFrame:
 def _standardised(rows: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """The design with its numeric predictors in standard deviations."""
     values = rows.to_numpy(copy=True)
+    place_of = {column: place for place, column in enumerate(rows)}
     for name, mean, sd in scaling.itertuples():
-        own, others = [rows.columns.get_indexer(pd.Index(part)) for part in _columns_of(name, rows)]
-        values[:, own] = (values[:, own] - mean * values[:, others]) / sd
+        columns, factors = _columns_of(name, rows)
+        places = [place_of[column] for column in columns]
+        of_factors = [place_of[factor] for factor in factors]
+        values[:, places] = (values[:, places] - mean * values[:, of_factors]) / sd
     return pd.DataFrame(values, rows.index, rows.columns)
 
 
 def _columns_of(name: str, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """The columns of a design that hold a numeric predictor, and what it is multiplied by there:
     the intercept, or a category."""
-    own = [column for column in map(str, rows) if column.rpartition(":")[2] == name]
-    others = [column.removesuffix(name).rstrip(":") or "Intercept" for column in own]
-    return own, others
+    columns = [column for column in map(str, rows) if column.rpartition(":")[2] == name]
+    factors = [column.removesuffix(name).rstrip(":") or "Intercept" for column in columns]
+    return columns, factors
 
 
 def predict(fitted: Fit, rows: pd.DataFrame) -> Array:
@@ -132,21 +135,21 @@ def evidence(fitted: Fit, rows: pd.DataFrame) -> Array:
     spoken = np.zeros(len(rows))
     squares = np.zeros(len(rows))
     for name in fitted.scaling.index:
-        own, others = _columns_of(name, rows)
-        b = fitted.coefficients[own].to_numpy()
-        spoken += z[own].to_numpy() @ b
-        squares += (rows[others].to_numpy() @ b) ** 2
+        columns, factors = _columns_of(name, rows)
+        b = fitted.coefficients[columns].to_numpy()
+        spoken += z[columns].to_numpy() @ b
+        squares += (rows[factors].to_numpy() @ b) ** 2
     length = np.sqrt(squares)
     return spoken / np.where(length == 0, 1, length)
 
 
-def summary(groups: pd.DataFrame, sets: Sequence[Sequence[str]]) -> pd.DataFrame:
+def goodness_of_fit(groups: pd.DataFrame, sets: Sequence[Sequence[str]]) -> pd.DataFrame:
     """Goodness of fit on all rows, one row a model and set of predictors (table 8): McFadden's R2
     and Akaike's criterion, 2 degrees - 2 log-likelihood."""
     rows = []
     for (model, part), used in product(groups.groupby("model", sort=False), sets):
         correct = part["correct"].to_numpy(float)
-        found = fit(design(part, used), correct)
+        found = fit_logistic(design(part, used), correct)
         null = np.full_like(correct, logit(correct.mean()))
         r2 = 1 - found.log_likelihood / log_likelihood(null, correct)
         aic = 2 * (found.degrees - found.log_likelihood)
@@ -212,7 +215,7 @@ def _results(groups: pd.DataFrame, predictors: Sequence[str]) -> tuple[Any, str]
     from statsmodels.base.model import LikelihoodModelResults
 
     formula = by_formula(groups, predictors)
-    fitted = fit(formula.data.orig_exog, groups["correct"])
+    fitted = fit_logistic(formula.data.orig_exog, groups["correct"])
     found = LikelihoodModelResults(
         formula,
         fitted.coefficients.to_numpy(),
@@ -270,10 +273,10 @@ def _slopes(part: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     logits: in the first row of all, then without each relation in turn, [row, predictor]."""
     whole = design(part, predictors, interactions=False)
     relation = part["relation"].to_numpy()
-    fits = [fit(whole, part["correct"])]
+    fits = [fit_logistic(whole, part["correct"])]
     for name in pd.unique(relation):
         rest = relation != name
-        fits.append(fit(whole[rest], part["correct"][rest]))
+        fits.append(fit_logistic(whole[rest], part["correct"][rest]))
     unit = fits[0].scaling["sd"]
     return pd.DataFrame([one.coefficients[unit.index] / one.scaling["sd"] * unit for one in fits])
 

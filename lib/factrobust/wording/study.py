@@ -65,7 +65,7 @@ class Study(study.Study):
         if exposures:
             popularity = [math.log(1 + n) for n in exposures]
             questions = questions[questions["log_popularity"].isin(popularity)]
-        questions = facts.sample(questions, n_facts, seed)
+        questions = facts.sample_groups(questions, n_facts, seed)
         if variants:
             questions = questions[questions["variant"].isin(variants)]
         self.questions = self.facts = schemas.Questions.validate(questions)
@@ -79,8 +79,8 @@ class Study(study.Study):
         self._every = every
         # in the invented world a newline ends an answer
         skip = data not in WORLDS
-        self._greedy = partial(probe.greedy, skip_newlines=skip, go_on=skip)
-        self._sampled = partial(probe.sampled, skip_newlines=skip)
+        self._greedy = partial(probe.greedy_responses, skip_newlines=skip, go_on=skip)
+        self._sampled = partial(probe.sampled_responses, skip_newlines=skip)
         self.responses = self._ask(self._greedy, self.questions)
         if self.models:
             marked = metrics.mark_by_rules(self.responses, every)
@@ -139,7 +139,7 @@ class Study(study.Study):
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """`n_samples` samples of each original question (`wording.probe.sampled`)."""
+        """`n_samples` samples of each original question (`wording.probe.sampled_responses`)."""
         originals = self.questions[self.questions["variant"] == 0]
         n = self.parameter("n_samples")
         draws.need_count("n_samples", n, 2)  # whose likeness is measured

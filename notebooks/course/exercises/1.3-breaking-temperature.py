@@ -18,7 +18,7 @@ def breaking_temperature(logits, answer):
 def check(breaking_temperature):
     from scipy.special import log_softmax
 
-    from factrobust.decoding.metrics import crossing
+    from factrobust.decoding.metrics import exact_break
     from factrobust.decoding.probe import GRID
 
     rng = np.random.default_rng(13)
@@ -27,7 +27,7 @@ def check(breaking_temperature):
         logits[7] = logits.max() + lead
         found = breaking_temperature(logits, 7)
         given(found)
-        truth = crossing(GRID, [log_softmax(logits / t)[7] for t in GRID])
+        truth = exact_break(GRID, [log_softmax(logits / t)[7] for t in GRID])
         apart = abs(found - truth)
         assert apart < 0.004 * truth, f"One of your temperatures is off by {apart:.3f}."
     assert np.isinf(breaking_temperature(np.array([99.0, 0.0]), 0)), (

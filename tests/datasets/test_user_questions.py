@@ -5,7 +5,7 @@ import json
 import pytest
 from frames import assert_rows, frame
 
-from factrobust.datasets.own import iso_date, read_questions
+from factrobust.datasets.user_questions import iso_date, read_questions
 from factrobust.tables import FactsError
 
 FRANCE = "Who was the president of France?"
