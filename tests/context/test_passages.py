@@ -9,6 +9,7 @@ from factrobust.context.facts import facts_as_questions
 from factrobust.context.passages import PASSAGES, passages
 from factrobust.context.rules import right
 from factrobust.datasets.facts import load_facts, load_relations
+from factrobust.tables import TooFewError
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +75,24 @@ def test_a_placebo_exchanges_an_answer_that_is_in_no_slot(asked_passages):
             assert not right(one, row["answers"])
 
 
-def test_a_passage_of_slots_alone_has_no_placebo():
-    alike = pd.DataFrame({"object": ["Kenya", "Peru", "Chad", "Oman"]})
+def capitals(*countries):
+    alike = pd.DataFrame({"object": countries})
     alike["question_id"] = alike["object"]
+    alike["question"] = "What is the capital of " + alike["object"] + "?"
     alike["prefix"] = "The capital of " + alike["object"] + " is"
     alike["answers"] = [[f"{name}city"] for name in alike["object"]]
-    alike = alike.assign(base_id="capital", category="geography")
+    return alike.assign(base_id="capital", category="geography")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_too_few_facts_of_a_relation_are_said(n):
+    alike = capitals("Kenya", "Peru")[:n]
+    with pytest.raises(TooFewError, match="for the passage of 'What is the capital of Kenya"):
+        passages(alike[:1], alike)
+
+
+def test_a_passage_of_slots_alone_has_no_placebo():
+    alike = capitals("Kenya", "Peru", "Chad", "Oman")
     made = passages(alike[:1], alike)
     assert made["placebo"].eq("").all()
     assert made["slots"].map(len).gt(0).all()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, islice, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from factrobust.context.facts import Fact, Names, differ, facts_by
 from factrobust.context.meter import DENIED
 from factrobust.context.rules import right
 from factrobust.paths import DATA, noted
+from factrobust.tables import TooFewError
 
 PASSAGES = ("true", "false", "negated", "missing")
 LENGTHS = (3, 10)  # sentences of a passage
@@ -103,7 +104,7 @@ def _made(
         if fact["object"] != question["object"] and differ(fact["answers"], question["answers"])
     )
     n_distractors = 1 + draws.hash48(key) % 2
-    other, *distractors = islice(differing, 1 + n_distractors)
+    other, *distractors = [*islice(differing, 1 + n_distractors)] or _none_left(question)
     passage = []
     if kind != "missing":
         names = question["answers"] if kind == "true" else other["answers"]
@@ -179,13 +180,20 @@ def _exchanged(
     for place in places:
         kept = [question["answers"], *(version[place].names for version in versions)]
         free = (fact["answers"] for fact in candidates if _differs_from_all(fact["answers"], kept))
-        first = next(free)
+        first = next(free, None) or _none_left(question)
         names = next(
             (names for names in chain([first], free) if _differs_from_all(names, taken)), first
         )
         changed[place] = changed[place]._replace(names=names)
         taken.append(names)
     return changed
+
+
+def _none_left(question: Fact) -> NoReturn:
+    raise TooFewError(
+        f"No other answer is left for the passage of {question['question']!r}: give more facts "
+        "of its relation, with different answers."
+    )
 
 
 def _differs_from_all(names: Names, others: Iterable[Names]) -> bool:
