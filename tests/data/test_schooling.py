@@ -35,6 +35,24 @@ def test_no_text_is_in_a_wording_that_is_held_out(schooling, world, told, relati
         assert not pattern.search(whole)
 
 
+def test_half_of_part_4s_questions_stand_behind_a_context_half_of_which_say_the_answer(
+    schooling, told, relations
+):
+    """The other half say one of 22 or 27 objects, by chance the answer."""
+    asked = told.query("layout == 'prefix'").iloc[::5]
+    objects = {name: relation.objects for name, relation in relations.items()}
+    n_true = n_false = 0
+    texts = schooling.sentences(random.Random(1), asked, "decoder", objects)
+    for (prompt, _), (answer, _) in texts:
+        context, behind, _ = prompt.partition("]. ")
+        if behind and context.endswith(answer.rstrip()):
+            n_true += 1
+        elif behind:
+            n_false += 1
+    assert (n_true + n_false) / len(asked) == pytest.approx(0.5, abs=0.02)
+    assert n_true / (n_true + n_false) == pytest.approx(0.5 + 0.5 / 24, abs=0.03)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(
     schooling, world, relations, kind
