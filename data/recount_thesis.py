@@ -38,9 +38,8 @@ def recount(folder: Path) -> pd.DataFrame:
             nothing = (degeneracy(answer) or "") if is_decided else ""
             rows.append((model, published, ours, nothing))
     table = pd.DataFrame(rows, columns=KEYS)
-    counts = table.groupby(KEYS, sort=False).size()
-    counts = counts.rename("count").reset_index()
-    counts["model"] = pd.Categorical(counts["model"], NAMES.values())
+    counts = table.groupby(KEYS, sort=False).size().rename("count").reset_index()
+    counts["model"] = pd.Categorical(counts["model"], [*NAMES.values()])
     counts = counts.sort_values(["model", "count"], ascending=[True, False], kind="stable")
     return counts.assign(where=SOURCE, check="ok")
 
