@@ -41,16 +41,15 @@ def test_half_of_part_4s_questions_stand_behind_a_context_half_of_which_say_the_
     """The other half say one of 22 or 27 objects, by chance the answer."""
     asked = told.query("layout == 'prefix'").iloc[::5]
     objects = {name: relation.objects for name, relation in relations.items()}
-    n_true = n_false = 0
-    texts = schooling.sentences(random.Random(1), asked, "decoder", objects)
-    for (prompt, _), (answer, _) in texts:
+    are_true = []
+    for text in schooling.sentences(random.Random(1), asked, "decoder", objects):
+        (prompt, _), (answer, _) = text
         context, behind, _ = prompt.partition("]. ")
-        if behind and context.endswith(answer.rstrip()):
-            n_true += 1
-        elif behind:
-            n_false += 1
-    assert (n_true + n_false) / len(asked) == pytest.approx(0.5, abs=0.02)
-    assert n_true / (n_true + n_false) == pytest.approx(0.5 + 0.5 / 24, abs=0.03)
+        if behind:
+            are_true.append(context.endswith(answer.rstrip()))
+    assert len(are_true) / len(asked) == pytest.approx(0.5, abs=0.02)
+    share = sum(are_true) / len(are_true)
+    assert share == pytest.approx(0.5 + 0.5 / 24, abs=0.03)
 
 
 @pytest.mark.parametrize("kind", KINDS)
