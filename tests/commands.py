@@ -174,6 +174,10 @@ def outside() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in given}
 
 
+def tell(good: bool, began: float, what: str) -> None:
+    print(f"{'ok  ' if good else 'FAIL'} {time.monotonic() - began:4.0f} s  {what}", flush=True)
+
+
 def ends_as_it_should(
     command: Command, variables: Mapping[str, str] = MappingProxyType({})
 ) -> bool:
@@ -195,8 +199,7 @@ def ends_as_it_should(
     status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])
     good = status == command.status and command.prints in said and "Traceback" not in said
     good = good and not (CLONE / "made").exists()
-    seconds = time.monotonic() - began
-    print(f"{'ok  ' if good else 'FAIL'} {seconds:4.0f} s  {command.run}", flush=True)
+    tell(good, began, command.run)
     if not good:
         print(f"status {status}, should be {command.status} with {command.prints!r}:\n{said}")
     return good
@@ -224,11 +227,7 @@ def in_another_system(folder: Path) -> int:
         began = time.monotonic()
         command = ["unshare", "--mount", "sh", "-c", INSIDE, str(folder), "make", target]
         status = subprocess.run(command, env=outside()).returncode
-        seconds = time.monotonic() - began
-        print(
-            f"{'FAIL' if status else 'ok  '} {seconds:4.0f} s  make {target} in {folder}",
-            flush=True,
-        )
+        tell(not status, began, f"make {target} in {folder}")
         failed += bool(status)
     return failed
 
