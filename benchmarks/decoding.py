@@ -130,8 +130,9 @@ def main() -> None:
     costs = measure(model, every.loc[FACTS].reset_index(drop=True), given.questions)
     seconds = costs["seconds"].unstack()
     compared = []
-    for first, second, *target in COMPARED:
-        compared.append(ratio(first, second, seconds[first] / seconds[second], *target))
+    for first, second, bound, target in COMPARED:
+        ratios = seconds[first] / seconds[second]
+        compared.append(ratio(first, second, ratios, bound, target))
     report(
         given.out / "1-decoding.json",
         compared,
