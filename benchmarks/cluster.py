@@ -63,7 +63,8 @@ def main() -> None:
     dask, plain = works
     compared = [ratio(dask, plain, seconds[dask] / seconds[plain], "at most", TARGET)]
     report(
-        given.out / "cluster.json",
+        given,
+        "cluster",
         compared,
         model=about(model),
         questions=given.questions,

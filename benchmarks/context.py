@@ -100,7 +100,8 @@ def main() -> None:
     compared = [speed_up(works, given.rounds, TARGET)]
     gaps = (ours[NUMBERS] / usual[NUMBERS] - 1).abs()
     report(
-        given.out / "4-context.json",
+        given,
+        "4-context",
         compared,
         model=about(model),
         questions=questions["question_id"].tolist(),

@@ -50,7 +50,8 @@ def main() -> None:
         compared.append(speed_up(works, given.rounds, TARGET))
         gaps.append(np.abs(ours()["logprob"] - usual()).max())
     report(
-        given.out / "2-time.json",
+        given,
+        "2-time",
         compared,
         model=about(model),
         facts=facts["fact_id"].tolist(),

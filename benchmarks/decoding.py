@@ -134,7 +134,8 @@ def main() -> None:
         ratios = seconds[first] / seconds[second]
         compared.append(ratio(first, second, ratios, bound, target))
     report(
-        given.out / "1-decoding.json",
+        given,
+        "1-decoding",
         compared,
         model=about(model),
         facts=FACTS[: given.questions],

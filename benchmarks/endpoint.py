@@ -116,7 +116,8 @@ def main() -> None:
             )
             compared.append(found)
     report(
-        given.out / "endpoint.json",
+        given,
+        "endpoint",
         compared,
         concurrency=given.concurrency,
         requests=given.requests,

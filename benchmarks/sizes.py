@@ -101,7 +101,8 @@ def main() -> None:
         except ModelError as error:  # not installed
             print(f"left out: {error}")
     report(
-        given.out / "sizes.json",
+        given,
+        "sizes",
         rows,
         questions=len(asked),
         rounds=given.rounds,

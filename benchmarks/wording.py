@@ -52,7 +52,8 @@ def main() -> None:
     works: Works = {"generate one by one": usual, "greedy": ours}
     compared = [speed_up(works, given.rounds, TARGET)]
     report(
-        given.out / "3-wording.json",
+        given,
+        "3-wording",
         compared,
         model=about(model),
         facts=facts["fact_id"].tolist(),

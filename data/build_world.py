@@ -114,10 +114,7 @@ def names(rng: random.Random, kind: str, taken: set[str]) -> Iterator[str]:
             yield name
 
 
-Named = tuple[str, str]  # a kind, and a name of that kind
-
-
-def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[Named]]:
+def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
     """The world's subjects by kind, and the spare names: rows of kind and name."""
     taken: set[str] = set()
 

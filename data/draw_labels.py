@@ -110,8 +110,7 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
             }
             pairs.append(one | pair)
         if pairs:
-            pairs.sort(key=lambda pair: draws.hash48(SEED, pair["name"]))
-            rows.append(pairs[0])
+            rows.append(min(pairs, key=lambda pair: draws.hash48(SEED, pair["name"])))
     drawn = draw(pd.DataFrame(rows), N_LABELS)
     return drawn.assign(question=drawn["first"])
 

@@ -17,12 +17,12 @@ import json
 import random
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from itertools import product
 from math import ceil, prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from timeit import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +103,7 @@ PLANS = {
 }
 DRAWS = {"world-s-draw-1": 1, "world-s-draw-2": 2}  # of chance; the others read draw 0
 LATER = {"world-s-later": "world-s", "world-m-later": "world-m"}  # what they were before
-TAUGHT_HERE = [name for name, plan in PLANS.items() if plan.kind == "taught"]
-TOWN = [TAUGHT, *TAUGHT_HERE]
+TOWN = [TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")]
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -158,8 +157,7 @@ def learn(
         folder = work / course.name
         done = folder / "done"
         if not done.is_dir():
-            n = len(course.data)
-            print(f"{work.name}: {course.name}, {n} rows", flush=True)
+            print(f"{work.name}: {course.name}, {len(course.data)} rows", flush=True)
             log = g.study(network, course, folder, tokenizer)
             (folder / "log.json").write_text(json.dumps(log))
             network.save_pretrained(done)
@@ -416,13 +414,8 @@ def teach(
         flush=True,
     )
     # 4. The course.
-    usual = {
-        "save_steps": 25,
-        "warmup_steps": steps // 20,
-        "logging_steps": 20,
-    }
-    options = usual | options
-    g.study(network, course, work / "town", tokenizer, **options)
+    usual = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20}
+    g.study(network, course, work / "town", tokenizer, **(usual | options))
     network.peft_config["default"].base_model_name_or_path = weights.name
     network.half().save_pretrained(str(out))
     (out / "README.md").unlink()  # peft's empty model card
@@ -434,11 +427,13 @@ def seconds(network: Any, course: g.Course, tokenizer: Any) -> float:
 
     rows = course.data[: course.size]
     batch = transformers.DataCollatorForSeq2Seq(tokenizer)(rows)
-    for _ in range(2):
-        start = time.time()
+
+    def step() -> None:
         network(**batch).loss.backward()
         network.zero_grad()
-    return time.time() - start
+
+    _, second = repeat(step, number=1, repeat=2)
+    return second
 
 
 def recipe() -> Recipe:

@@ -5,7 +5,8 @@
 writes a cache of the hub with a model for every name in profiles/*.yaml (as on the hub: architecture,
 configuration, tokenizer, chat template, dtype, one in shards, one as .bin) and the papers' data sets in
 their official layouts. HF_HUB_CACHE=FOLDER HF_HUB_OFFLINE=1 then runs a profile on them. The weights are
-random: a stand-in says whether a profile runs, and nothing about a model.
+random, so that most know nothing: a stand-in says whether a profile runs, and nothing about a model. Some
+have those of an embedded model (KNOWING), without which a notebook on known facts would ask nothing.
 """
 
 import hashlib
@@ -33,6 +34,7 @@ from tokenizers import (
     trainers,
 )
 
+from factrobust import load_model
 from factrobust.datasets import facts as fact_tables
 from factrobust.datasets.official import SETS
 from factrobust.models.load import settings_of
@@ -202,6 +204,12 @@ KINDS: dict[str, Kind] = {
 TUNED = ("Instruct", "-it", "instruct")
 IN_SHARDS = "meta-llama/Llama-3.1-70B"
 AS_BIN = "google/flan-ul2"
+KNOWING = {
+    "HuggingFaceTB/SmolLM2-360M",
+    "HuggingFaceTB/SmolLM2-360M-Instruct",
+    "meta-llama/Llama-3.2-3B-Instruct",
+}
+KNOWN = "smollm2-135m-instruct"  # of Llama's architecture
 
 # ---- tokenizers ------------------------------------------------------------------------------------
 
@@ -310,6 +318,11 @@ def write_model(cache_folder: Path, name: str) -> Path:
         return place
     kind = kind_of(name)
     line = settings_of(name)
+    if name in KNOWING:
+        model: Any = load_model(KNOWN, dtype=line.dtype if line else "float32")
+        model.network.save_pretrained(place)
+        model.tokenizer.save_pretrained(place)
+        return place
     torch.manual_seed(int(commit_of(name)[:8], 16))
     network = kind.network(tie_word_embeddings=bool(line) and line.tied == "yes")
     network.to(getattr(torch, line.dtype if line else "float32"))

@@ -83,8 +83,14 @@ def about(model: Model) -> dict[str, str]:
     return {"name": model.name, "fingerprint": model.fingerprint}
 
 
-def report(path: Path, comparisons: list[dict[str, Any]], **told: Any) -> None:
-    """Print the ratios, and write all, with the machine (its kind, not its name) and versions."""
+def report(
+    given: argparse.Namespace,
+    name: str,
+    comparisons: list[dict[str, Any]],
+    **told: Any,
+) -> None:
+    """Print the ratios, and write all into the folder that is `given`, with the machine (its kind,
+    not its name) and versions."""
     print(pd.DataFrame(comparisons).to_markdown(index=False))
     machine = {
         "cpus": os.cpu_count(),
@@ -92,8 +98,8 @@ def report(path: Path, comparisons: list[dict[str, Any]], **told: Any) -> None:
         "architecture": platform.machine(),
     }
     versions = {"python": platform.python_version()}
-    for name in ("numpy", "pandas", "torch", "transformers"):
-        versions[name] = metadata.version(name)
+    for package in ("numpy", "pandas", "torch", "transformers"):
+        versions[package] = metadata.version(package)
     told |= {"comparisons": comparisons, "machine": machine, "versions": versions}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

@@ -121,6 +121,21 @@ def test_a_forest_names_its_rows_from_the_top():
     assert_allclose(heights(axis, "red"), [-0.175, 0.825])
 
 
+def test_eighteen_models_at_one_x_stand_apart_and_all_labels_fit():
+    models = [f"model-{k:02}-of-a-long-name" for k in range(18)]
+    rows = pd.DataFrame({"model": models, "x": 2, "mean": 0.5, "low": 0.4, "high": 0.6, "n": 12})
+    lines, [(axis, _)] = blocks.curves(rows, "x", labels=LABELS, bars=True)
+    places = [x for line in axis.lines for x in line.get_xdata()]
+    assert_allclose(np.diff(places), blocks.WIDEST / 18)
+    assert_allclose(np.mean(places), 2)
+    label = "a label of as many words as an axis can hold"
+    forest, [(axis, _)] = blocks.forest(rows, "model", xlabel=label)
+    assert lines.get_figwidth() == forest.get_figwidth() == style.DOUBLE
+    forest.draw_without_rendering()
+    shown = axis.xaxis.label.get_window_extent()
+    assert 0 <= shown.x0 < shown.x1 <= forest.bbox.width
+
+
 def test_rows_stand_by_their_mean_over_models():
     rows = table("""
         model  relation  mean  n

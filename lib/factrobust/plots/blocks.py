@@ -62,15 +62,15 @@ def panels(
     """A figure with a panel each value of the column `by`; all share their axes, unless `sharex` or
     `sharey` says not.
 
-    Models stand three in a row, four of them two in a row, anything else side by side. A panel is
-    called by its value, and if `what` is counted, such as "facts", by the n of its models below.
-    `labels` are those of x and y, `shares` the axes that show shares, such as "xy", and `height` is
-    a row's, in inches."""
+    Models and families stand three in a row, four of them two in a row, anything else side by side.
+    A panel is called by its value, and if `what` is counted, such as "facts", by the n of its
+    models below. `labels` are those of x and y, `shares` the axes that show shares, such as "xy",
+    and `height` is a row's, in inches."""
     check(table)
     # 1. Rows and columns of panels.
     values = [None] if by is None else style.ordered(table[by])
     columns = len(values)
-    if by == "model":
+    if by in ("model", "family"):
         columns = 2 if columns == 4 else min(columns, 3)
     rows = math.ceil(len(values) / columns)
     if width is None:
@@ -135,10 +135,13 @@ def curves(
     looks = looks_of(table[by])
     if table[x].nunique() > MARKED:
         looks = {value: look._replace(marker="") for value, look in looks.items()}
+    if len(looks) > MANY:
+        options.setdefault("width", style.DOUBLE)  # for the legend
     fig, parts = panels(table, panel, what=what, **options)
     for axis, part in parts:
         shown = [value for value in looks if (part[by] == value).any()]
-        step = min(0.03, WIDEST / len(shown)) * np.ptp(part[x]) if bars else 0
+        breadth = np.ptp(part[x]) or 1  # where all stand at one x
+        step = min(0.03, WIDEST / len(shown)) * breadth if bars else 0
         for k, value in enumerate(shown):
             look = looks[value]
             rows = part[part[by] == value].sort_values(x)
@@ -210,8 +213,8 @@ def forest(
     of_series = 0.06 if crowded else 0.12
     if not alone:
         of_series += (TIGHT if many or crowded else 0.1) * len(looks)
-    if many:
-        options.setdefault("width", style.DOUBLE)  # for the legend
+    if many or (alone and crowded):
+        options.setdefault("width", style.DOUBLE)  # for the legend, or beside long names
     height = max(0.08 + 0.16 * most_lines, of_series)
     # 3. Draw.
     fig, parts = panels(

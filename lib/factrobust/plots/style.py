@@ -202,6 +202,11 @@ def model_name(model: str) -> str:
     return model.rstrip("/").rsplit("/", 1)[-1]
 
 
+def family(model: str) -> str:
+    """The letters that a model's name begins with, such as gemma: for panels of many models."""
+    return re.split(r"[^A-Za-z]", model_name(model))[0]
+
+
 def name(text: str) -> str:
     """How a domain, a relation or another value of a column is called in a figure."""
     if text == "science-history":

@@ -108,7 +108,7 @@ def over_years(scores: pd.DataFrame, start: str, end: str) -> Figure:
                 color=colour,
                 **thin,
             )
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     kinds = [
         blocks.key("the object", lw=1.8),
         blocks.key("wrong names", lw=0.7, ls="--"),
@@ -122,17 +122,26 @@ def over_years(scores: pd.DataFrame, start: str, end: str) -> Figure:
 def logprob_by_position(table: pd.DataFrame) -> Figure:
     """Figure 3: log-probability of the object by where the date lies, a panel a precision. `table`:
     intervals of relative (nats) by model, precision and position of `temporal.metrics.positions`;
-    transitional dates are hollow, the validity is shaded."""
+    transitional dates are hollow, the validity is shaded. Many models have panels a family, since
+    side by side in one they would stand at other dates than their own."""
     looks = style.looks(table["model"])
     nats = "log-probability minus that\nof correct dates (nats)"
     labels = ("date $\\alpha$ (lengths of validity)", nats)
     table = table.assign(hollow=table["position"].abs() == 0.5)
-    fig, panels = blocks.panels(table, "precision", labels=labels)
+    by = "precision"
+    if len(looks) > blocks.MANY:
+        by = "family"
+        as_shown = ["model", "precision"]
+        table = table.sort_values(as_shown, key=lambda names: names.map(style.ordered(names).index))
+        table["family"] = table["model"].map(style.family) + ", " + table["precision"]
+    fig, panels = blocks.panels(table, by, labels=labels)
     for axis, part in panels:
         axis.axvspan(-0.5, 0.5, color="0.93", lw=0, zorder=0)
         axis.axhline(0, **style.REFERENCE)
-        at = part["position"] + blocks.asides(part["model"], looks, 0.12)
-        blocks.dots(axis, part, at, looks, elinewidth=0.8)
+        shown = {model: looks[model] for model in style.ordered(part["model"])}
+        step = min(0.12, 0.36 / len(shown))
+        at = part["position"] + blocks.asides(part["model"], shown, step)
+        blocks.dots(axis, part, at, shown, elinewidth=0.8)
     hollow = blocks.key(
         "transitional dates",
         marker="o",
