@@ -152,7 +152,8 @@ def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, tuple[str, str, str
     found = {}
     for row in table.to_dict("records"):
         cells = [row[column] for column in key]
-        found[",".join(map(plain, cells))] = (",".join(cells), row["start"], row["end"])
+        who = ",".join(map(plain, cells))
+        found[who] = (",".join(cells), row["start"], row["end"])
     return found
 
 

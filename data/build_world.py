@@ -322,8 +322,10 @@ def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def files(folder: Path) -> Files:
     for draw in DRAWS:
         facts, spare = build(draw)
-        yield folder / f"facts-{draw}.csv", facts.to_csv(index=False, lineterminator="\n")
-    yield folder / "spare.csv", spare.to_csv(index=False, lineterminator="\n")
+        text = facts.to_csv(index=False, lineterminator="\n")
+        yield folder / f"facts-{draw}.csv", text
+    text = spare.to_csv(index=False, lineterminator="\n")
+    yield folder / "spare.csv", text
 
 
 def main(arguments: list[str] | None = None, folder: Path = WORLD) -> int:

@@ -160,7 +160,8 @@ def with_labels(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     old = pd.read_csv(path, dtype=str, keep_default_na=False)
     drawn = [*old.columns.drop(["label_id", *LABELS])]
     new = table[["label_id", *drawn]]
-    return new.merge(old[[*drawn, *LABELS]], on=drawn, how="left").fillna("")
+    labelled = old[[*drawn, *LABELS]]
+    return new.merge(labelled, on=drawn, how="left").fillna("")
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA / "labels") -> int:

@@ -414,7 +414,11 @@ def teach(
         flush=True,
     )
     # 4. The course.
-    usual = {"save_steps": 25, "warmup_steps": steps // 20, "logging_steps": 20}
+    usual = {
+        "save_steps": 25,
+        "warmup_steps": steps // 20,
+        "logging_steps": 20,
+    }
     g.study(network, course, work / "town", tokenizer, **(usual | options))
     network.peft_config["default"].base_model_name_or_path = weights.name
     network.half().save_pretrained(str(out))
@@ -656,7 +660,11 @@ def settings(name: str, folder: Path) -> load.Settings:
         family += " later"
     if plan.kind == "taught":
         base = load.read_settings(load.FILE)[TAUGHT]
-        about = {"model": name, "sha256": digest, "family": f"town {family}"}
+        about = {
+            "model": name,
+            "sha256": digest,
+            "family": f"town {family}",
+        }
         return base.model_copy(update=about)
     formats = {
         "decoder": "zero-shot",
