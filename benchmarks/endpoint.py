@@ -8,104 +8,120 @@ as are asked at a time, is what the server needs; what the run takes longer is o
 reading requests, and committing every answer to the records. Greedy answers of five tokens with ten
 alternatives. Writes data/benchmarks/endpoint.json."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
-import tempfile
+import multiprocessing
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from timeit import timeit
 from typing import Any
 
-import numpy as np
-from measuring.report import options, print_ratios, ratio, write_json
+import pandas as pd
+from measuring.report import options, ratio, report
 
 from factrobust import load_model
 from factrobust.models.records import Records
 
 SECONDS = (0.1, 0.3)  # a request
 TARGET = 1.1  # times the server's own time
-
-
-@contextmanager
-def serving(seconds: float) -> Iterator[str]:
-    """The URL of a server that takes so long a request."""
-    command = [sys.executable, "-m", "measuring.server", str(seconds)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, cwd=Path(__file__).parent, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.terminate()
-
-
-def busy(url: str) -> float:
-    """Seconds that the server was at work since it was last asked."""
-    with urllib.request.urlopen(f"{url}/busy") as reply:
-        seconds: float = json.load(reply)["seconds"]
-    return seconds
-
-
-def measure(
-    seconds: float,
-    concurrency: int,
-    requests: int,
-    rounds: int,
-    folder: Path,
-) -> np.ndarray:
-    """Wall time of each round over the server's own time, after one round to warm up [round]."""
-    found = []
-    with serving(seconds) as url:
-        endpoint = {
-            "url": f"{url}/v1",
-            "model": "fixed",
-            "api": "completions",
-            "concurrency": concurrency,
+TOKENS = [" one", " two", " three", " four", " five"]
+OTHERS = {f" other{k}": -1.0 - k for k in range(9)}
+REPLY = {
+    "choices": [
+        {
+            "index": 0,
+            "text": "".join(TOKENS),
+            "finish_reason": "length",
+            "logprobs": {
+                "tokens": TOKENS,
+                "token_logprobs": [-0.5] * len(TOKENS),
+                "top_logprobs": [{token: -0.5} | OTHERS for token in TOKENS],
+            },
         }
-        model = load_model(endpoint, records=Records(folder / f"{seconds}.sqlite"))
-        for turn in range(rounds + 1):
-            prompts = [f"Q: question {turn}-{i} of some length?\nA:" for i in range(requests)]
-            busy(url)
-            start = time.perf_counter()
-            made = model.generate(prompts, alternatives=10)
-            wall = time.perf_counter() - start
-            assert len(made) == requests
-            if turn:
-                found.append(wall * concurrency / busy(url))
-    return np.array(found)
+    ]
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers /v1/completions after a while."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    seconds: float
+    busy: Any  # seconds at work, shared with the process that asks
+
+    def do_POST(self) -> None:
+        start = time.perf_counter()
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(self.seconds)
+        content = json.dumps(REPLY).encode()
+        with self.busy.get_lock():  # before the reply, behind which it would be read
+            self.busy.value += time.perf_counter() - start
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def serve(seconds: float, busy: Any, ports: Any) -> None:
+    """Answer for ever, at a port that is told."""
+    Handler.seconds = seconds
+    Handler.busy = busy
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    ports.put(server.server_port)
+    server.serve_forever()
+
+
+def measure(seconds: float, given: Any, store: Path) -> pd.Series:
+    """Wall time of each round over the server's own time, after one round to warm up [round]."""
+    busy = multiprocessing.Value("d")
+    ports: Any = multiprocessing.SimpleQueue()
+    server = multiprocessing.Process(target=serve, args=(seconds, busy, ports), daemon=True)
+    server.start()
+    endpoint = {
+        "url": f"http://127.0.0.1:{ports.get()}/v1",
+        "model": "fixed",
+        "api": "completions",
+        "concurrency": given.concurrency,
+    }
+    model = load_model(endpoint, records=Records(store))
+    found = []
+    for turn in range(given.rounds + 1):
+        prompts = [f"Q: question {turn}-{i} of some length?\nA:" for i in range(given.requests)]
+        busy.value = 0.0
+        wall = timeit(lambda: model.generate(prompts, alternatives=10), number=1)  # noqa: B023
+        found.append(wall * given.concurrency / busy.value)
+    server.terminate()
+    return pd.Series(found[1:])
 
 
 def main() -> None:
     given = options(__doc__, concurrency=8, requests=320, rounds=3)
-
-    settings = {"concurrency": given.concurrency, "requests": given.requests}
-    compared: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
+    compared = []
+    with TemporaryDirectory() as folder:
         for seconds in SECONDS:
-            print(f"[bench] {given.requests} requests of {seconds:g} s", flush=True)
-            found = measure(
-                seconds,
-                given.concurrency,
-                given.requests,
-                given.rounds,
-                Path(folder),
+            ratios = measure(seconds, given, Path(folder, f"{seconds}.sqlite"))
+            found = ratio(
+                f"endpoint, {seconds:g} s a request",
+                "the server's own time",
+                ratios,
+                "at most",
+                TARGET,
+                digits=4,  # what is asked are the hundredths over 1
             )
-            named = f"endpoint, {seconds:g} s a request", "the server's own time"
-            compared.append(ratio(*named, found, "at most", TARGET))
-            # Two digits would hide what is asked: so many hundredths over 1.
-            compared[-1] |= {
-                "lowest": round(found.min(), 3),
-                "median": round(np.median(found), 3),
-                "highest": round(found.max(), 3),
-            }
-    print_ratios(compared)
-    write_json(given.out / "endpoint.json", {**settings, "comparisons": compared})
+            compared.append(found)
+    report(
+        given,
+        "endpoint",
+        compared,
+        concurrency=given.concurrency,
+        requests=given.requests,
+    )
 
 
 if __name__ == "__main__":

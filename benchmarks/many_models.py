@@ -7,78 +7,79 @@ it loads the next. Here they are eighteen copies of an embedded model, under nam
 Each process is a new one, since a peak never falls again. Writes data/benchmarks/many-models.json.
 """
 
-from __future__ import annotations
-
-import json
+import multiprocessing
 import os
-import subprocess
-import sys
-import tempfile
+import re
+import shutil
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import cast
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import numpy as np
-from measuring.report import about, options, ratio, two_digits, write_json
+import pandas as pd
+from measuring.report import about, options, ratio, report, rounded
 
 from factrobust import load_model
-from factrobust.models.causal import CausalLM
+from factrobust.models.records import Records
 
 MODELS = 18
 TARGET = 1.5  # times the peak of one model, at most
+PROMPTS = [f"The capital of {country} is" for country in ("Japan", "Kenya", "Peru", "Norway")]
 
 
-def copies(model: CausalLM, root: Path) -> list[str]:
+def copies(model: Any, root: Path) -> list[str]:
     """Folders that hold the same files, which are on the disk once."""
     first = root / "model-00"
     model.network.save_pretrained(first)
     model.tokenizer.save_pretrained(first)
-    folders = [first]
+    folders = [str(first)]
     for k in range(1, MODELS):
-        copy = root / f"model-{k:02}"
-        copy.mkdir()
-        for file in first.iterdir():
-            os.link(file, copy / file.name)
-        folders.append(copy)
-    return [str(folder) for folder in folders]
+        copy = shutil.copytree(first, root / f"model-{k:02}", copy_function=os.link)
+        folders.append(str(copy))
+    return folders
+
+
+def asked(folders: list[str]) -> float:
+    """Ask models one after the other, as a study does; the peak memory of this process in GB."""
+    with TemporaryDirectory() as folder:
+        store = Records(Path(folder, "records.sqlite"))
+        models = [load_model(name, records=store) for name in folders]
+        for model in models:
+            model.generate(PROMPTS, max_new_tokens=5)
+            model.score(PROMPTS, [" Paris"] * len(PROMPTS))
+    # What getrusage says on Linux begins at the parent's peak.
+    [kilobytes] = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(kilobytes) * 1024 / 1e9
 
 
 def peak(folders: list[str]) -> float:
-    """The peak memory in bytes of a process of its own that asks these models."""
-    done = subprocess.run(
-        [sys.executable, "-m", "measuring.one_by_one", *folders],
-        cwd=Path(__file__).parent,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return float(json.loads(done.stdout)["peak_gigabytes"])
+    """`asked` in a process of its own."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(asked, folders).result()
 
 
 def main() -> None:
     given = options(__doc__, model="gemma-3-270m", rounds=1)
-    model = cast(CausalLM, load_model(given.model))
+    model = load_model(given.model)
     of_model = about(model)
-    with tempfile.TemporaryDirectory() as root:
+    one = "one model"
+    many = f"{MODELS} models"
+    peaks = []
+    with TemporaryDirectory() as root:
         folders = copies(model, Path(root))
-        one = []
-        many = []
         for _ in range(given.rounds):
-            one.append(peak(folders[:1]))
-            many.append(peak(folders))
-    found = ratio(f"{MODELS} models", "one model", np.divide(many, one), "at most", TARGET)
-    verdict = "reached" if found["reached"] else "NOT REACHED"
-    print(f"\n{found['ratio']}, peak memory: {found['median']:g}, {found['target']}: {verdict}")
-    told = {
-        "model": of_model,
-        "models": MODELS,
-        "rounds": given.rounds,
-        "peak_gigabytes": {
-            "one model": two_digits(max(one)),
-            f"{MODELS} models": two_digits(max(many)),
-        },
-        "comparisons": [found],
-    }
-    write_json(given.out / "many-models.json", told)
+            peaks.append({one: peak(folders[:1]), many: peak(folders)})
+    found = pd.DataFrame(peaks)
+    report(
+        given,
+        "many-models",
+        [ratio(many, one, found[many] / found[one], "at most", TARGET)],
+        model=of_model,
+        models=MODELS,
+        rounds=given.rounds,
+        peak_gigabytes=found.max().map(rounded).to_dict(),
+    )
 
 
 if __name__ == "__main__":

@@ -7,15 +7,14 @@ Facts that two sources hold are compared. A disagreement stops the build until t
 is mended, or listed with a reason in data/sources/resolved.csv: then the hand-typed value stands.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from building import command_line, put, put_counts
+from building import Files, command_line, with_counts
 from fact_sources import (
     SOURCES,
     VERSIONS,
@@ -53,7 +52,8 @@ def leaks(row: Row, relations: pd.DataFrame) -> bool:
     if row["relation"] not in relations.index:
         raise FactsError(f"relations*.csv in {SOURCES} lack {row['relation']!r}; add it.")
     accepted = names(row["object"], row["aliases"])
-    for template in relations.loc[row["relation"], ["question", "prefix"]]:
+    relation: Any = relations.loc[row["relation"]]
+    for template in (relation["question"], relation["prefix"]):
         text = template.replace("{subject}", row["subject"])
         asked = f" {plain(text)} "
         for name in accepted:
@@ -131,13 +131,8 @@ def finish(facts: pd.DataFrame, relations: pd.DataFrame, *, left_out: bool = Fal
     popular = facts.groupby("relation").cumcount() < limit
     facts = facts[~popular if left_out else popular]
     facts["place"] = facts["domain"].map(DOMAINS.index)
-    order = {
-        "place": True,
-        "relation": True,
-        "popularity": False,
-        "fact_id": True,
-    }
-    facts = facts.sort_values(list(order), ascending=list(order.values()))
+    order = ["place", "relation", "popularity", "fact_id"]
+    facts = facts.sort_values(order, ascending=[True, True, False, True])
     return facts[list(COLUMNS)]
 
 
@@ -170,22 +165,18 @@ def counts_for_readme(facts_csv: Path) -> str:
     return "\n\n".join(parts)
 
 
-def update(folder: Path, check: bool) -> list[str]:
-    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
+def files(folder: Path) -> Files:
     facts, relations = build()
     relations = relations[list(RELATIONS_SCHEMA.columns)]
+    yield folder / "relations.csv", relations.to_csv(index=False, lineterminator="\n")
     path = folder / "facts.csv"
-    text = relations.to_csv(index=False, lineterminator="\n")
-    changed = put(folder / "relations.csv", text, check)
-    text = facts.to_csv(index=False, lineterminator="\n", float_format="%.2f")
-    changed += put(path, text, check)
-    if not (check and changed):  # the counts are those of the table as users load it
-        changed += put_counts(folder / "README.md", counts_for_readme(path), __file__, check)
-    return changed
+    yield path, facts.to_csv(index=False, lineterminator="\n", float_format="%.2f")
+    # The counts are those of the table as users load it.
+    yield with_counts(folder / "README.md", counts_for_readme(path), __file__)
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
-    return command_line(arguments, folder, update, __file__, __doc__)
+    return command_line(arguments, folder, files, __file__, __doc__)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ python data/build_teaching.py             # all of data/teaching/
 python data/build_teaching.py years       # one of temperature, years, wordings, contexts, world
 
 Answers come from the records. No notebook asks for those of `contexts` and `world`: their models
-are asked, some minutes. data/teaching/README.md says what the columns mean."""
+are asked, some minutes. A file keeps its columns, which data/teaching/README.md explains."""
 
 import sys
 from collections import Counter
@@ -25,71 +25,6 @@ FOLDER = DATA / "teaching"
 MODELS = ["gemma-3-270m", "smollm2-135m-instruct"]
 GROWN = ("world-s", "world-s-1", "world-s-2", "world-m", "world-m-1", "world-l", "world-l-1")
 ALWAYS = ("capital/kenya", "head_of_state/united-states/barack-obama", "director/the-shining")
-ANSWERS = [
-    "model",
-    "fact_id",
-    "relation",
-    "domain",
-    "question",
-    "object",
-    "text",
-    "right",
-    "tokens",
-    "logprob",
-    "entropy",
-    "t_b",
-]
-YEARS = [
-    "model",
-    "fact_id",
-    "subject",
-    "relation",
-    "object",
-    "start",
-    "end",
-    "year",
-    "label",
-    "logprob",
-]
-GROUPS = [
-    "model",
-    "group_id",
-    "relation",
-    "correct",
-    "accuracy",
-    "scons",
-    "cert",
-    "agreement",
-    "logprob",
-]
-WORDINGS = [
-    "model",
-    "group_id",
-    "relation",
-    "variant",
-    "question",
-    "answer",
-    "text",
-    "correct",
-]
-CONTEXTS = [
-    "model",
-    "question_id",
-    "question",
-    "context",
-    "sentence",
-    "memory",
-    "stated",
-    "answer",
-    "source",
-    "p0",
-    "p1",
-    "p2",
-    "p3",
-    "p4",
-    "knows",
-    "right",
-]
 Table = pd.DataFrame
 
 
@@ -119,7 +54,7 @@ def temperature(n: int = 900) -> dict[str, Table]:
     heads = heads.explode(["token", "logprob"]).astype({"logprob": float})
     heads.insert(2, "rank", heads.groupby(metrics.KEY).cumcount())
     return {
-        "answers": rows[ANSWERS],
+        "answers": rows,
         "heads": heads,
         "curves": probe.answer_curves(known),
     }
@@ -144,7 +79,7 @@ def years(n: int = 281) -> dict[str, Table]:
     rows = rows[rows["fact_id"].isin(drawn(on_both_sides, 60))]
     about = study.facts[["fact_id", "subject", "relation", "object", "start", "end"]]
     table = rows.merge(about, on="fact_id")
-    return {"years": table[YEARS].sort_values(["model", "fact_id", "year"])}
+    return {"years": table.sort_values(["model", "fact_id", "year"])}
 
 
 def wordings(n: int = 480) -> dict[str, Table]:
@@ -167,8 +102,8 @@ def wordings(n: int = 480) -> dict[str, Table]:
     rows = study.marked[study.marked["group_id"].isin(names.explode())]
     rows = rows.assign(answer=rows["answers"].str[0]).astype({"correct": int})
     return {
-        "groups": groups[GROUPS].astype({"correct": int}),
-        "wordings": rows[WORDINGS].sort_values(["model", "group_id", "variant"]),
+        "groups": groups.astype({"correct": int}),
+        "wordings": rows.sort_values(["model", "group_id", "variant"]),
     }
 
 
@@ -194,7 +129,7 @@ def contexts(n: int = 80) -> dict[str, Table]:
     table = marked.assign(question=marked["question_id"].map(asked)).rename(columns=called)
     for name in ("knows", "right"):
         table[name] = table[name].astype("boolean").fillna(False).astype(int)
-    return {"contexts": table[CONTEXTS]}
+    return {"contexts": table}
 
 
 def grown() -> dict[str, Table]:
@@ -243,13 +178,12 @@ PARTS = {
 def main(arguments: list[str]) -> None:
     if unknown := {*arguments} - {*PARTS}:
         sys.exit(f"{', '.join(unknown)}: choose from {', '.join(PARTS)}.")
-    FOLDER.mkdir(exist_ok=True)
     for part in arguments or PARTS:
         for name, table in PARTS[part]().items():
-            numbers = table.select_dtypes(float).columns
-            table[numbers] = table[numbers].replace([np.inf], 99.0).round(4)
-            table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
-            print(f"{name}: {len(table)} rows")
+            path = FOLDER / f"{name}.csv"
+            columns = pd.read_csv(path, nrows=0).columns
+            table = table[columns].replace([np.inf], 99.0).round(4)
+            table.to_csv(path, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

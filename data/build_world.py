@@ -10,8 +10,6 @@ Every factor is balanced over the facts of a relation, and all factors but the e
 exposure. The order of draws is what makes the committed tables.
 """
 
-from __future__ import annotations
-
 import datetime
 import random
 import re
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from building import command_line, put
+from building import Files, command_line
 
 from factrobust.tables import slug
 
@@ -116,10 +114,7 @@ def names(rng: random.Random, kind: str, taken: set[str]) -> Iterator[str]:
             yield name
 
 
-Named = tuple[str, str]  # a kind, and a name of that kind
-
-
-def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[Named]]:
+def subjects(rng: random.Random) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
     """The world's subjects by kind, and the spare names: rows of kind and name."""
     taken: set[str] = set()
 
@@ -206,7 +201,7 @@ def assign(
 
 def relation_facts(
     rng: random.Random,
-    relation: dict[str, str],
+    relation: dict[Any, str],
     pool: list[str],
     objects: list[str],
 ) -> list[Row]:
@@ -324,21 +319,17 @@ def build(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table, pd.DataFrame(spare, columns=["kind", "name"])
 
 
-def update(folder: Path, check: bool) -> list[str]:
-    """Names of the files in `folder` that differ from a fresh build; written unless `check`."""
-    tables = {}
+def files(folder: Path) -> Files:
     for draw in DRAWS:
-        tables[f"facts-{draw}"], _ = build(draw)
-    _, tables["spare"] = build(0)
-    changed = []
-    for name, table in tables.items():
-        text = table.to_csv(index=False, lineterminator="\n")
-        changed += put(folder / f"{name}.csv", text, check)
-    return changed
+        facts, spare = build(draw)
+        text = facts.to_csv(index=False, lineterminator="\n")
+        yield folder / f"facts-{draw}.csv", text
+    text = spare.to_csv(index=False, lineterminator="\n")
+    yield folder / "spare.csv", text
 
 
 def main(arguments: list[str] | None = None, folder: Path = WORLD) -> int:
-    return command_line(arguments, folder, update, __file__, __doc__)
+    return command_line(arguments, folder, files, __file__, __doc__)
 
 
 if __name__ == "__main__":

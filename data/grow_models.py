@@ -12,26 +12,24 @@ instead. `--rates`, `--recipes` and `--cross` try rates of learning, and ways to
 (data/world/README.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from itertools import product
 from math import ceil, prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from timeit import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from safetensors import safe_open
-from schooling import SCHOOL, Corpora, context, lessons, merged, relations
+from schooling import Corpora, context, lessons, merged, relations
 
 from factrobust import load_model
 from factrobust.context.probe import context_prompts
@@ -46,7 +44,6 @@ from factrobust.paths import DATA, ROOT
 from factrobust.text import normalise
 
 CURVES = DATA / "world" / "curves.csv"
-READS = DATA / "world" / "reads.csv"
 CROSSED = DATA / "world" / "sizes.csv"  # sizes crossed with rates of learning
 CHOSEN = DATA / "world" / "rates.csv"
 TAUGHT_BY = DATA / "world" / "taught.csv"
@@ -106,8 +103,7 @@ PLANS = {
 }
 DRAWS = {"world-s-draw-1": 1, "world-s-draw-2": 2}  # of chance; the others read draw 0
 LATER = {"world-s-later": "world-s", "world-m-later": "world-m"}  # what they were before
-TAUGHT_HERE = [name for name, plan in PLANS.items() if plan.kind == "taught"]
-TOWN = [TAUGHT, *TAUGHT_HERE]
+TOWN = [TAUGHT, *(name for name, plan in PLANS.items() if plan.kind == "taught")]
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -161,8 +157,7 @@ def learn(
         folder = work / course.name
         done = folder / "done"
         if not done.is_dir():
-            n = len(course.data)
-            print(f"{work.name}: {course.name}, {n} rows", flush=True)
+            print(f"{work.name}: {course.name}, {len(course.data)} rows", flush=True)
             log = g.study(network, course, folder, tokenizer)
             (folder / "log.json").write_text(json.dumps(log))
             network.save_pretrained(done)
@@ -197,7 +192,8 @@ def grow(name: str, out: Path) -> None:
 def chosen(size: str, course: str) -> float:
     """The rate of the largest share in CHOSEN."""
     tried = pd.read_csv(CHOSEN).query("model == @size and course == @course")
-    return float(tried.set_index("rate")["value"].idxmax())  # a checkpoint holds no numpy scalar
+    best: Any = tried.set_index("rate")["value"].idxmax()
+    return float(best)  # a checkpoint holds no numpy scalar
 
 
 def schooling(plan: g.Plan) -> float:
@@ -250,15 +246,9 @@ def read_after(name: str, rate: float) -> tuple[float, float]:
     """The rate, and the share of contexts that a model reads after schooling at it."""
     work = BUILD / name
     learn(PLANS[name], w.load_world(), {}, (rate, rate), work)
-    log = logged(work, f"3-names-{rate}")
-    return rate, log[-1]["eval_reads"]
-
-
-def logged(work: Path, course: str) -> list[dict[str, Any]]:
-    """What was logged of the contexts that are read, in the order of time."""
-    file = work / course / "log.json"
-    entries = json.loads(file.read_text())
-    return [entry for entry in entries if "eval_reads" in entry]
+    log = json.loads((work / f"3-names-{rate}" / "log.json").read_text())
+    *_, last = [entry["eval_reads"] for entry in log if "eval_reads" in entry]
+    return rate, last
 
 
 def right_after(name: str, rate: float) -> list[list[bool]]:
@@ -301,7 +291,6 @@ def keep_tried(
     new = pd.DataFrame(shares, columns=["rate", "value"])
     new = new.round({"value": 4})
     new = new.assign(model=name, course=course, n=n)
-    print(new.to_string(index=False), flush=True)
     write(CHOSEN, with_rows(CHOSEN, new, ["model", "course"]))
 
 
@@ -345,9 +334,6 @@ def cross(names: list[str]) -> None:
         counts = groups.agg(right="sum", n="size").reset_index()
         new = counts.assign(model=name, rate=rate)
         write(CROSSED, with_rows(CROSSED, new, ["model", "rate"]))
-        often = counts[counts["exposure"] >= 64]
-        sums = often.groupby("timing")[["right", "n"]].sum()
-        print(sums.to_string())
 
 
 # -- teaching --------------------------------------------------------------------------------------
@@ -433,10 +419,9 @@ def teach(
         "warmup_steps": steps // 20,
         "logging_steps": 20,
     }
-    options = usual | options
-    g.study(network, course, work / "town", tokenizer, **options)
+    g.study(network, course, work / "town", tokenizer, **(usual | options))
     network.peft_config["default"].base_model_name_or_path = weights.name
-    network.half().save_pretrained(out)
+    network.half().save_pretrained(str(out))
     (out / "README.md").unlink()  # peft's empty model card
 
 
@@ -446,11 +431,13 @@ def seconds(network: Any, course: g.Course, tokenizer: Any) -> float:
 
     rows = course.data[: course.size]
     batch = transformers.DataCollatorForSeq2Seq(tokenizer)(rows)
-    for _ in range(2):
-        start = time.time()
+
+    def step() -> None:
         network(**batch).loss.backward()
         network.zero_grad()
-    return time.time() - start
+
+    _, second = repeat(step, number=1, repeat=2)
+    return second
 
 
 def recipe() -> Recipe:
@@ -498,7 +485,6 @@ def try_recipes(names: list[str]) -> None:
             whole=True,
         )
         write(TAUGHT_BY, with_rows(TAUGHT_BY, new, ["recipe"]))
-        print(as_text(new))
 
 
 def not_taught(name: str) -> str:
@@ -629,9 +615,8 @@ def curves(model: Model, data: str) -> pd.DataFrame:
     names = [made[relation].spare_name(rng) for relation in some["relation"]]
     spare = some.assign(subject=names)
     # 2. What is said.
-    plain = asked(world, told, 0)
-    contradicting = plain["prefix"] + " " + false
-    against = said(model, context_prompts(model, plain, contradicting.tolist()))
+    contradicting = told["prefix"] + " " + false
+    against = said(model, context_prompts(model, told, contradicting.tolist()))
     fresh = asked(world, spare, 0)
     sentences = fresh["prefix"] + " " + spare["object"]
     read = said(model, context_prompts(model, fresh, sentences.tolist()))
@@ -660,21 +645,6 @@ def distance(new: pd.DataFrame, old: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(["mean", "max"]).round(3)
 
 
-def reading(name: str, logs: Path) -> pd.DataFrame:
-    """How schooling went: model, texts (read so far), reads (share of contexts about spare subjects
-    that are read) and n."""
-    rate, _ = rates_of(PLANS[name])
-    rows = []
-    before = 0
-    for course, about in SCHOOL.items():
-        for entry in logged(logs, f"{course}-{rate}"):
-            read = round(about.texts * entry["epoch"])
-            rows.append((before + read, entry["eval_reads"]))
-        before += about.texts
-    table = pd.DataFrame(rows, columns=["texts", "reads"])
-    return table.assign(model=name, n=200)
-
-
 # -- what is kept ----------------------------------------------------------------------------------
 
 
@@ -690,12 +660,12 @@ def settings(name: str, folder: Path) -> load.Settings:
         family += " later"
     if plan.kind == "taught":
         base = load.read_settings(load.FILE)[TAUGHT]
-        changes = {
+        about = {
             "model": name,
             "sha256": digest,
             "family": f"town {family}",
         }
-        return base.model_copy(update=changes)
+        return base.model_copy(update=about)
     formats = {
         "decoder": "zero-shot",
         "chat": "chat-prefix",
@@ -725,8 +695,7 @@ def settings(name: str, folder: Path) -> load.Settings:
 
 
 def commit(name: str) -> None:
-    """Put a model's weights and their line of data/models.csv into data/, and how it was schooled
-    into READS."""
+    """Put a model's weights and their line of data/models.csv into data/."""
     folder = BUILD / "models" / name
     lines = pd.read_csv(load.FILE, dtype=str, keep_default_na=False)
     others = lines.query("model != @name")
@@ -735,12 +704,7 @@ def commit(name: str) -> None:
     new["key_value_heads"] = new["key_value_heads"].removesuffix(".0")
     line = pd.DataFrame([new])
     write(load.FILE, pd.concat([others, line]))
-    place = DATA / "world" / "models" / name
-    shutil.copytree(folder, place, dirs_exist_ok=True)
-    print(f"{name} is in {place}")
-    if name not in (*TOWN, *LATER, "world-m-chat"):
-        reads = reading(name, BUILD / name)
-        write(READS, with_rows(READS, reads, ["model"]))
+    shutil.copytree(folder, load.GROWN / name, dirs_exist_ok=True)
 
 
 def asked_for_curves(name: str) -> pd.DataFrame:
@@ -765,11 +729,8 @@ def asked_for_curves(name: str) -> pd.DataFrame:
 
 def compare(name: str, *, commits: bool) -> None:
     """Print a model's curves and how far they are from the committed ones, or commit all of it."""
-    start = time.time()
     found = asked_for_curves(name)
-    minutes = (time.time() - start) / 60
-    print(f"{name}: {minutes:.1f} minutes")
-    print(as_text(found))
+    print(f"{name}\n{as_text(found)}")
     if not commits:
         apart = distance(found, pd.read_csv(CURVES))
         print(f"from the committed curves:\n{apart.to_string()}")

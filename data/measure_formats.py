@@ -8,8 +8,6 @@ answer is right in its first words (`exact`: it ends before the format's stop, a
 anywhere in its tokens (`contains`).
 """
 
-import sys
-
 import build_facts
 import pandas as pd
 
@@ -49,10 +47,8 @@ def measure() -> pd.DataFrame:
                 temperatures=(),
                 prompt_format=prompt_format,
             )
-            marked = metrics.mark_greedy(said).rename(columns={"exact_match": "exact"})
-            tables.append(marked)
-            share = marked[VALUES].mean().round(3).to_dict()
-            print(name, prompt_format, share, file=sys.stderr, flush=True)
+            marked = metrics.mark_greedy(said)
+            tables.append(marked.rename(columns={"exact_match": "exact"}))
     return intervals.interval_table(
         pd.concat(tables),
         ["model", "prompt_format", "measure"],

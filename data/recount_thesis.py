@@ -1,16 +1,12 @@
 """Recount the thesis's published answers by our rules: data/published/4-context-recount.csv.
 
-    python data/recount_thesis.py FOLDER            write the numbers
-    python data/recount_thesis.py FOLDER --check    write nothing; exit 1 if they differ
+    python data/recount_thesis.py FOLDER
 
 FOLDER holds the four result files of its author's repository (llama.csv, llama-70b.csv,
 flan-t5-xl.csv, flan-t5-xxl.csv; 4,760 answers each), which have no licence and are not part of this
 repository. Counts of them are facts."""
 
-from __future__ import annotations
-
 import argparse
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -42,26 +38,13 @@ def recount(folder: Path) -> pd.DataFrame:
             nothing = (degeneracy(answer) or "") if is_decided else ""
             rows.append((model, published, ours, nothing))
     table = pd.DataFrame(rows, columns=KEYS)
-    counts = table.groupby(KEYS, sort=False).size()
-    counts = counts.rename("count").reset_index()
-    counts["model"] = pd.Categorical(counts["model"], NAMES.values())
+    counts = table.groupby(KEYS, sort=False).size().rename("count").reset_index()
+    counts["model"] = pd.Categorical(counts["model"], [*NAMES.values()])
     counts = counts.sort_values(["model", "count"], ascending=[True, False], kind="stable")
     return counts.assign(where=SOURCE, check="ok")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 on difference")
-    given = parser.parse_args(arguments)
-    text = recount(given.folder).to_csv(index=False)
-    if given.check:
-        same = text == FILE.read_text(encoding="utf-8")
-        print(f"{FILE.name} {'is up to date' if same else 'differs from the files'}")
-        return int(not same)
-    FILE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    recount(parser.parse_args().folder).to_csv(FILE, index=False)

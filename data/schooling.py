@@ -139,7 +139,7 @@ def relations(world: World) -> dict[str, Relation]:
             objects=objects[about["objects"]],
             wordings=wordings.to_dict("records"),
             spare=[names[part] for part in parts],
-            own=list(subjects[name]),
+            own=list(subjects[str(name)]),
         )
     return found
 

@@ -13,7 +13,6 @@ that of FOLDER, such as a Debian with a newer Python. As root, once:
 
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import standins
 import yaml
 
 from factrobust.models.load import EMBEDDED, FILE
@@ -153,11 +153,9 @@ def put_stand_ins(url: str) -> dict[str, str]:
     found."""
     hub = CLONE / "build" / "hub"
     hub.mkdir(parents=True)
-    script = [sys.executable, str(ROOT / "tests" / "standins.py"), str(hub)]
-    subprocess.run(script, check=True, capture_output=True)
-    made = runpy.run_path(str(ROOT / "tests" / "standins.py"))
-    made["write_thesis"](CLONE / "thesis")
-    (CLONE / "data" / "models.csv").write_text(made["smaller"](FILE), encoding="utf-8")
+    standins.main(str(hub))
+    standins.write_thesis(CLONE / "thesis")
+    (CLONE / "data" / "models.csv").write_text(standins.smaller(FILE), encoding="utf-8")
     paper = CLONE / "profiles" / "paper.yaml"
     ours = OPENAI.replace("https://api.openai.com/v1", url) + ", server: openai"
     text = paper.read_text(encoding="utf-8")
@@ -165,7 +163,7 @@ def put_stand_ins(url: str) -> dict[str, str]:
         sys.exit(f"{paper} names no {OPENAI}")
     paper.write_text(text.replace(OPENAI, ours), encoding="utf-8")
     for name in STOOD_IN:
-        few = made["few_questions"](CLONE, name)
+        few = standins.few_questions(CLONE, name)
         (CLONE / "profiles" / f"{name}.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
     return {"HF_HUB_CACHE": str(hub), "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "sk-stand-in"}
 
@@ -174,6 +172,10 @@ def outside() -> dict[str, str]:
     """The environment without what `make commands` itself was given."""
     given = {"MAKEFLAGS", "MAKELEVEL", "PYTHON", "PROFILE", "JOBS", "DEBIAN", "CONDA_DEFAULT_ENV"}
     return {name: value for name, value in os.environ.items() if name not in given}
+
+
+def tell(good: bool, began: float, what: str) -> None:
+    print(f"{'ok  ' if good else 'FAIL'} {time.monotonic() - began:4.0f} s  {what}", flush=True)
 
 
 def ends_as_it_should(
@@ -185,19 +187,19 @@ def ends_as_it_should(
     # The clone's files are younger than the environment's stamp.
     words = command.run.replace("make ", "make -o .venv/.ready ", 1)
     known = outside() | {"PYTHONPATH": str(CLONE / "lib"), **variables}
-    how = {
-        "shell": True,
-        "cwd": CLONE,
-        "capture_output": True,
-        "text": True,
-    }
-    done = subprocess.run(words, env=known, **how)  # type: ignore[call-overload]
+    done = subprocess.run(
+        words,
+        env=known,
+        shell=True,
+        cwd=CLONE,
+        capture_output=True,
+        text=True,
+    )
     said = done.stdout + done.stderr
     status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])
     good = status == command.status and command.prints in said and "Traceback" not in said
     good = good and not (CLONE / "made").exists()
-    seconds = time.monotonic() - began
-    print(f"{'ok  ' if good else 'FAIL'} {seconds:4.0f} s  {command.run}", flush=True)
+    tell(good, began, command.run)
     if not good:
         print(f"status {status}, should be {command.status} with {command.prints!r}:\n{said}")
     return good
@@ -225,11 +227,7 @@ def in_another_system(folder: Path) -> int:
         began = time.monotonic()
         command = ["unshare", "--mount", "sh", "-c", INSIDE, str(folder), "make", target]
         status = subprocess.run(command, env=outside()).returncode
-        seconds = time.monotonic() - began
-        print(
-            f"{'FAIL' if status else 'ok  '} {seconds:4.0f} s  make {target} in {folder}",
-            flush=True,
-        )
+        tell(not status, began, f"make {target} in {folder}")
         failed += bool(status)
     return failed
 
@@ -246,8 +244,7 @@ def main(debian: str = "") -> None:
     prepare(url)
     wrong = [command.run for command in COMMANDS if not ends_as_it_should(command)]
     del server
-    made = runpy.run_path(str(ROOT / "tests" / "standins.py"))
-    with made["strict_server"](made["known_facts"]()) as url:
+    with standins.strict_server(standins.known_facts()) as url:
         found = put_stand_ins(url)
         wrong += [each.run for each in ON_STAND_INS if not ends_as_it_should(each, found)]
     sys.exit(

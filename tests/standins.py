@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 import transformers as hf
-import yaml
 from safetensors.torch import save_file
 from tokenizers import (
     Tokenizer,
@@ -107,35 +106,49 @@ def decoder(config: type, network: type, **options: Any) -> Any:
 
 def gemma(**options: Any) -> Any:
     """With its soft caps, heads that are wider than their share, and a sliding window in every other layer."""
-    own = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 24}
-    return decoder(hf.Gemma2Config, hf.Gemma2ForCausalLM, **(own | options))
+    return decoder(
+        hf.Gemma2Config,
+        hf.Gemma2ForCausalLM,
+        head_dim=16,
+        query_pre_attn_scalar=16,
+        sliding_window=24,
+        **options,
+    )
 
 
-def mpt(**options: Any) -> Any:
-    sizes = {
-        "d_model": WIDTH,
-        "n_heads": HEADS,
-        "n_layers": LAYERS,
-        "vocab_size": VOCABULARY,
-    }
-    ends = {"eos_token_id": 1, "bos_token_id": 3, "max_seq_len": 2048}
-    options.pop("tie_word_embeddings")
-    return hf.MptForCausalLM(hf.MptConfig(**sizes, **ends, initializer_range=SPREAD, **options))
+def mpt(tie_word_embeddings: bool) -> Any:
+    sizes = hf.MptConfig(
+        d_model=WIDTH,
+        n_heads=HEADS,
+        n_layers=LAYERS,
+        vocab_size=VOCABULARY,
+        max_seq_len=2048,
+        eos_token_id=1,
+        bos_token_id=3,
+        initializer_range=SPREAD,
+    )
+    return hf.MptForCausalLM(sizes)
 
 
 def t5(
     config: type = hf.T5Config, network: type = hf.T5ForConditionalGeneration, **options: Any
 ) -> Any:
     """Flan-T5, UL2 and mT0: a gated layer."""
-    sizes: dict[str, Any] = {
-        "vocab_size": VOCABULARY,
-        "d_model": WIDTH,
-        "d_kv": 8,
-        "d_ff": 2 * WIDTH,
-    }
-    sizes |= {"num_layers": LAYERS, "num_heads": HEADS, "feed_forward_proj": "gated-gelu"}
-    ends = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-    return network(config(**sizes, **ends, initializer_factor=1.5, **options))
+    sizes = config(
+        vocab_size=VOCABULARY,
+        d_model=WIDTH,
+        d_kv=8,
+        d_ff=2 * WIDTH,
+        num_layers=LAYERS,
+        num_heads=HEADS,
+        feed_forward_proj="gated-gelu",
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+        initializer_factor=1.5,
+        **options,
+    )
+    return network(sizes)
 
 
 def openelm(**options: Any) -> Any:
@@ -262,17 +275,13 @@ def tokenizer(kind: str, chat: str | None) -> Any:
 # ---- what a profile names, and a cache with it -----------------------------------------------------
 
 
-def named(profiles: Path = ROOT / "profiles") -> list[str]:
+def named() -> list[str]:
     """The hub ids in profiles, and those of tokenizers that their models take from elsewhere."""
-    found: dict[str, None] = {}
-    for file in sorted(profiles.glob("*.yaml")):
-        profile = yaml.safe_load(file.read_text(encoding="utf-8"))
-        for values in (profile.get("defaults", {}), *profile.get("notebooks", {}).values()):
-            names = [
-                *values.get("models", []),
-                values.get("sentence_encoder"),
-            ]
-            found |= dict.fromkeys(name for name in names if isinstance(name, str) and "/" in name)
+    names: list[Any] = []
+    for file in sorted((ROOT / "profiles").glob("*.yaml")):
+        for values in parameters(ROOT, file.stem).values():
+            names += [*values.get("models", []), values.get("sentence_encoder")]
+    found = dict.fromkeys(name for name in names if isinstance(name, str) and "/" in name)
     lines = [settings_of(name) for name in found]
     found |= dict.fromkeys(line.tokenizer for line in lines if line and line.tokenizer)
     return [*found]
@@ -392,46 +401,26 @@ def asked_facts(n: int = ROWS) -> pd.DataFrame:
 
 
 def squad(facts: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for fact in facts.itertuples():
-        answers = {"text": [fact.object] * 3, "answer_start": [0, 0, 0]}
-        about = {"id": f"{fact.Index:024x}", "title": str(fact.subject).replace(" ", "_")}
-        rows.append(
-            about | {"context": f"{fact.object}.", "question": fact.question, "answers": answers}
-        )
-    return pd.DataFrame(rows)
+    return facts[["question"]].assign(
+        id=[f"{i:024x}" for i in facts.index],
+        title=facts["subject"].str.replace(" ", "_"),
+        answers=[{"text": [name] * 3} for name in facts["object"]],
+    )
 
 
 def trivia_qa(facts: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for fact in facts.itertuples():
-        names = [fact.object, *fact.aliases]
-        answer = {"aliases": names, "normalized_aliases": [name.lower() for name in names]}
-        answer |= {
-            "value": fact.object,
-            "normalized_value": fact.object.lower(),
-            "type": "WikipediaEntity",
-        }
-        answer |= {"matched_wiki_entity_name": "", "normalized_matched_wiki_entity_name": ""}
-        about = {
-            "question": fact.question,
-            "question_id": f"tc_{fact.Index}",
-            "question_source": "http://a.org/",
-        }
-        rows.append(about | {"answer": answer})
-    return pd.DataFrame(rows)
+    answers = []
+    for name, aliases in zip(facts["object"], facts["aliases"], strict=True):
+        names = [name, *aliases]
+        normal = [name.lower() for name in names]
+        answers.append({"value": name, "aliases": names, "normalized_aliases": normal})
+    ids = [f"tc_{i}" for i in facts.index]
+    return facts[["question"]].assign(question_id=ids, answer=answers)
 
 
 def hotpot_qa(facts: pd.DataFrame) -> pd.DataFrame:
-    rows = facts[["question"]].assign(
-        id=[f"5a{i:022x}" for i in facts.index], answer=facts["object"]
-    )
-    rows["supporting_facts"] = [{"title": [s], "sent_id": [0]} for s in facts["subject"]]
-    rows["context"] = [
-        {"title": [s], "sentences": [[f"{o}."]]}
-        for s, o in zip(facts["subject"], facts["object"], strict=True)
-    ]
-    return rows.assign(type="bridge", level="hard")
+    ids = [f"5a{i:022x}" for i in facts.index]
+    return facts[["question"]].assign(id=ids, answer=facts["object"])
 
 
 def popqa_rows() -> pd.DataFrame:
@@ -442,29 +431,14 @@ def popqa_rows() -> pd.DataFrame:
 
 
 def popqa(facts: pd.DataFrame) -> pd.DataFrame:
-    answers = [
-        json.dumps([first, *more])
-        for first, more in zip(facts["object"], facts["aliases"], strict=True)
-    ]
-    own = {
-        "id": facts.index + 1,
-        "subj": facts["subject"],
-        "prop": facts["relation"].str.replace("_", " "),
-    }
-    own |= {
-        "obj": facts["object"],
-        "s_pop": 10 * (facts.index + 1),
-        "o_pop": 1,
-        "question": facts["question"],
-    }
-    return pd.DataFrame(
-        own
-        | {
-            "possible_answers": answers,
-            "subj_id": 1,
-            "prop_id": 1,
-            "obj_id": 1,
-        }
+    pairs = zip(facts["object"], facts["aliases"], strict=True)
+    return facts[["question"]].assign(
+        id=facts.index + 1,
+        subj=facts["subject"],
+        prop=facts["relation"].str.replace("_", " "),
+        obj=facts["object"],
+        s_pop=10 * (facts.index + 1),
+        possible_answers=[json.dumps([first, *more]) for first, more in pairs],
     )
 
 
@@ -483,33 +457,31 @@ def timestress() -> pd.DataFrame:
     facts = temporal.with_wording(temporal.load_temporal_facts())
     facts = facts[facts["relation"].isin(temporal.PAPER_RELATIONS)].groupby("relation").head(12)
     rows = []
-    for number, fact in enumerate(facts.reset_index(drop=True).itertuples()):
+    for fact in facts.itertuples():
         first = int(fact.start[:4])
         last = int(fact.end[:4])
-        about = {"SubjectLabel": fact.subject, "RelationLabel": fact.relation.replace("_", " ")}
-        about |= {"ObjectLabel": fact.object, "StartDate": str(first), "EndDate": str(last)}
-        about |= {
-            "SubjectID": f"Q{number}",
-            "RelationID": "P1",
-            "ObjectID": f"Q9{number}",
-            "FactPop": 100 + number,
-        }
         ask = f"{fact.question} {fact.object}"
+        about = {
+            "SubjectLabel": fact.subject,
+            "RelationLabel": fact.relation.replace("_", " "),
+            "ObjectLabel": fact.object,
+            "StartDate": str(first),
+            "EndDate": str(last),
+            "SubjectID": f"Q{fact.Index}",
+            "RelationID": "P1",
+            "ObjectID": f"Q9{fact.Index}",
+            "FactPop": 100 + fact.Index,
+        }
         rows.append(about | {"Time": None, "IsCorrect": "No context", "Statement": ask})
-        for year in range(max(first - 5, 1000), min(last + 6, 2021)):
+        for year in range(first - 5, min(last + 6, 2021)):
+            dates = [f"{year}", f"{year}-05", f"{year}-05-17"]
             label = "Correct" if first < year < last else "Incorrect"
-            label = "Transitional" if year in (first, last) else label
-            for date in (f"{year:04}", f"{year:04}-05", f"{year:04}-05-17"):
-                if label == "Transitional" and len(date) > 4:
-                    continue
-                rows.append(
-                    about
-                    | {
-                        "Time": date,
-                        "IsCorrect": label,
-                        "Statement": f"{dating.verbalise(date)}, {ask}",
-                    }
-                )
+            if year in (first, last):
+                label = "Transitional"
+                dates = dates[:1]
+            for date in dates:
+                statement = f"{dating.verbalise(date)}, {ask}"
+                rows.append(about | {"Time": date, "IsCorrect": label, "Statement": statement})
     return pd.DataFrame(rows)
 
 
@@ -572,6 +544,9 @@ COMPLETIONS = CHAT - {"messages", "max_completion_tokens", "top_logprobs", "resp
 }
 
 
+BOUNDS = {"temperature": (0, 2), "top_p": (0, 1), "n": (1, 128)}
+
+
 def refusal(
     path: str, body: Mapping[str, Any], authorisation: str | None
 ) -> tuple[int, str] | None:
@@ -579,27 +554,18 @@ def refusal(
     chats = path.endswith("/chat/completions")
     if not (authorisation or "").startswith("Bearer sk-"):
         return 401, "You didn't provide an API key."
-    if not chats and not path.endswith("/completions"):
+    if not path.endswith("/completions"):
         return 404, f"Invalid URL (POST {path})"
     if strange := sorted({*body} - (CHAT if chats else COMPLETIONS)):
         return 400, f"Unrecognized request argument supplied: {strange[0]}"
-    if str(body["model"]).startswith("o") and "max_tokens" in body:
-        return 400, "Unsupported parameter: 'max_tokens' is not supported with this model."
-    stop = body.get("stop") or []
-    if len(stop) > 4:
+    if len(body.get("stop") or []) > 4:
         return 400, "Invalid 'stop': array too long. Expected an array with maximum length 4."
-    if not 0 <= body.get("temperature", 1) <= 2:
-        return 400, f"Invalid 'temperature': decimal above maximum value: {body['temperature']}"
-    if not 0 < body.get("top_p", 1) <= 1:
-        return 400, f"Invalid 'top_p': {body['top_p']}"
-    if not 1 <= body.get("n", 1) <= 128:
-        return 400, f"Invalid 'n': {body['n']}"
-    if chats and body.get("top_logprobs", 0) > 20:
-        return 400, "Invalid 'top_logprobs': integer above maximum value. Expected a value <= 20."
-    if chats and "top_logprobs" in body and body.get("logprobs") is not True:
+    bounds = BOUNDS | ({"top_logprobs": (0, 20)} if chats else {"logprobs": (0, 5)})
+    for name, (least, most) in bounds.items():
+        if not least <= body.get(name, least) <= most:
+            return 400, f"Invalid '{name}': expected a value from {least} to {most}."
+    if "top_logprobs" in body and body.get("logprobs") is not True:
         return 400, "The 'logprobs' parameter must be set to true when 'top_logprobs' is set."
-    if not chats and not 0 <= body.get("logprobs", 0) <= 5:
-        return 400, "Invalid 'logprobs': integer above maximum value. Expected a value <= 5."
     return None
 
 

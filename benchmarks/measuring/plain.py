@@ -1,52 +1,43 @@
-"""The network of a model as transformers runs it: what the usual ways of doing things start
-from."""
+"""Models as transformers runs them: what the usual ways of doing things start from."""
 
-from __future__ import annotations
-
-from typing import Any, cast
+from functools import cache
+from typing import Any
 
 import torch
+import transformers
 
-from factrobust import load_model
-from factrobust.models import tokens
-from factrobust.models.causal import CausalLM
-from factrobust.models.engine import ATTEND
-from factrobust.models.linear import ExactLinear, PackedLinear
-
-_loaded: dict[str, Any] = {}
+from factrobust.models import load, tokens
 
 
-def plain_network(model: CausalLM) -> Any:
-    """Its network without what `models.engine` changes; for a model that it changed, weights are
-    loaded again."""
-    changed = (ExactLinear, PackedLinear)
-    if not any(isinstance(layer, changed) for layer in model.body.network.modules()):
-        return model.body.network
-    if model.fingerprint not in _loaded:
-        network = cast(CausalLM, load_model(model.name)).body.network
-        for layer in network.modules():
-            if isinstance(layer, changed):  # not used yet, so that its weight is there
-                layer.__class__ = torch.nn.Linear
-            if getattr(getattr(layer, "config", None), "_attn_implementation", "") == ATTEND:
-                layer.config._attn_implementation = "sdpa"
-        _loaded[model.fingerprint] = network
-    return _loaded[model.fingerprint]
+@cache
+def plain_network(name: str) -> Any:
+    """A decoder in float32, without what `models.engine` changes."""
+    where, how = load.location(load.find_weights(name))
+    network, _ = load.read_network(transformers.AutoModelForCausalLM, where, "float32", **how)
+    return network
 
 
-def greedy_ids(
-    model: CausalLM, prompt: str, max_new_tokens: int, **options: Any
-) -> tuple[list[int], list[int]]:
-    """Token ids of a prompt and of its greedy answer, by transformers' generate at batch size 1."""
+def generated(model: Any, prompt: str, **options: Any) -> tuple[list[int], list[int]]:
+    """Token ids of a prompt and of its (first) answer, by transformers' generate."""
     ids = tokens.encode(model.tokenizer, prompt, bos=model.bos)
-    given = torch.tensor([ids], device=model.body.device)
-    made = plain_network(model).generate(
+    given = torch.tensor([ids])
+    made = plain_network(model.name).generate(
         input_ids=given,
         attention_mask=torch.ones_like(given),
-        do_sample=False,
-        top_k=None,
-        top_p=None,
-        max_new_tokens=max_new_tokens,
         pad_token_id=model.end_ids[0],
         **options,
     )
     return ids, made[0, len(ids) :].tolist()
+
+
+def greedy_ids(model: Any, prompt: str, **options: Any) -> tuple[list[int], list[int]]:
+    return generated(model, prompt, do_sample=False, top_k=None, top_p=None, **options)
+
+
+def logprobs(name: str, ids: list[int], start: int) -> torch.Tensor:
+    """log P of each token from a place on, by one forward pass that makes all logits."""
+    given = torch.tensor([ids])
+    with torch.inference_mode():
+        logits = plain_network(name)(input_ids=given).logits
+    of_all = logits[0, :-1].log_softmax(dim=-1)
+    return of_all.gather(1, given[0, 1:, None])[start - 1 :, 0]

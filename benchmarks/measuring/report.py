@@ -1,108 +1,81 @@
-"""Pieces of work timed in turns, and their ratios as a table and as JSON."""
-
-from __future__ import annotations
+"""Pieces of work timed in turns, and what is printed and written of them."""
 
 import argparse
 import json
 import os
 import platform
-import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import torch
 
 from factrobust.models.interface import Model
-from factrobust.models.records import progress_bar
 from factrobust.paths import DATA
-from factrobust.provenance import write_atomically
+
+# By name, each piece of work.
+Works = Mapping[str, Callable[[], object]]
 
 
 def options(about: str | None, **defaults: Any) -> argparse.Namespace:
     """What the command line says: numbers and names that have these `defaults`, and the folder of
     the result."""
-    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=about)
     for name, default in defaults.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     parser.add_argument("--out", type=Path, default=DATA / "benchmarks")
     return parser.parse_args()
 
 
-def in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds of each piece of work [round]; all in every round, after one round to warm up.
+def in_turns(works: Works, rounds: int) -> pd.DataFrame:
+    """Seconds of each piece of work, a row a round; all in every round, after one to warm up.
 
     Whatever else the machine does slows all of a round alike, so ratios are taken within rounds.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    with progress_bar("[bench]", (rounds + 1) * len(works)) as advance:
-        for turn in range(rounds + 1):
-            for name, work in works.items():
-                start = time.perf_counter()
-                work()
-                if turn:
-                    seconds[name].append(time.perf_counter() - start)
-                advance(1)
-    return {name: np.array(values) for name, values in seconds.items()}
+    rows = []
+    for _ in range(rounds + 1):
+        rows.append({name: timeit(work, number=1) for name, work in works.items()})
+    return pd.DataFrame(rows[1:])
 
 
 def ratio(
-    first: str, second: str, ratios: np.ndarray, bound: str = "", target: float | None = None
+    first: str,
+    second: str,
+    ratios: pd.Series,
+    bound: str,
+    target: float,
+    digits: int = 2,
 ) -> dict[str, Any]:
-    """Lowest, median and highest of some ratios, and whether the median reaches its target.
-
-    `bound` is "at least" or "at most".
-    """
-    middle = float(np.median(ratios))
-    found = {
+    """Lowest, median and highest of some ratios, and whether the median is "at least" or "at most"
+    (`bound`) its target. Nothing fails when it is not: a busy machine is no bug."""
+    middle = ratios.median()
+    return {
         "ratio": f"{first} : {second}",
-        "lowest": two_digits(ratios.min()),
-        "median": two_digits(middle),
-        "highest": two_digits(ratios.max()),
-        "target": None,
-        "reached": None,
+        "lowest": rounded(ratios.min(), digits),
+        "median": rounded(middle, digits),
+        "highest": rounded(ratios.max(), digits),
+        "target": f"{bound} {target:g}",
+        "reached": bool(middle >= target if bound == "at least" else middle <= target),
     }
-    if target is not None:
-        found["target"] = f"{bound} {target:g}"
-        found["reached"] = middle >= target if bound == "at least" else middle <= target
-    return found
 
 
 def speed_up(
-    seconds: Mapping[str, np.ndarray],
-    usual: str,
-    ours: str,
-    target: float | None = None,
+    works: Works,
+    rounds: int,
+    target: float,
 ) -> dict[str, Any]:
-    """The `ratio` of the seconds of two ways, which is to be at least the target."""
+    """The `ratio` of the seconds of two ways, the usual one and ours."""
+    usual, ours = works
+    seconds = in_turns(works, rounds)
     return ratio(usual, ours, seconds[usual] / seconds[ours], "at least", target)
 
 
-def print_ratios(compared: list[dict[str, Any]]) -> None:
-    """A line a ratio."""
-    print("\nRatios of seconds: median (lowest - highest)")
-    for c in compared:
-        spread = f"{c['median']:g} ({c['lowest']:g} - {c['highest']:g})"
-        verdict = "reached" if c["reached"] else "NOT REACHED"
-        goal = f"{c['target']}: {verdict}" if c["target"] else ""
-        print(f"  {c['ratio']:<58} {spread:<26} {goal}")
-
-
-def write_json(path: Path, about: Mapping[str, Any]) -> None:
-    """What was measured, with the machine (its kind, not its name) and the versions."""
-    versions = {"python": platform.python_version()}
-    for name in ("numpy", "pandas", "torch", "transformers"):
-        versions[name] = metadata.version(name)
-    machine = {
-        "cpus": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "architecture": platform.machine(),
-    }
-    told = {**about, "machine": machine, "versions": versions}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (json.dumps(told, indent=2) + "\n").encode())
+def rounded(value: Any, digits: int = 2) -> float:
+    """A number rounded to significant digits: timings tell no more than two."""
+    return float(f"{value:.{digits}g}")
 
 
 def about(model: Model) -> dict[str, str]:
@@ -110,6 +83,23 @@ def about(model: Model) -> dict[str, str]:
     return {"name": model.name, "fingerprint": model.fingerprint}
 
 
-def two_digits(value: Any) -> float:
-    """A number rounded to two significant digits: timings tell no more."""
-    return float(f"{value:.2g}")
+def report(
+    given: argparse.Namespace,
+    name: str,
+    comparisons: list[dict[str, Any]],
+    **told: Any,
+) -> None:
+    """Print the ratios, and write all into the folder that is `given`, with the machine (its kind,
+    not its name) and versions."""
+    print(pd.DataFrame(comparisons).to_markdown(index=False))
+    machine = {
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "architecture": platform.machine(),
+    }
+    versions = {"python": platform.python_version()}
+    for package in ("numpy", "pandas", "torch", "transformers"):
+        versions[package] = metadata.version(package)
+    told |= {"comparisons": comparisons, "machine": machine, "versions": versions}
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

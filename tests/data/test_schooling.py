@@ -37,6 +37,23 @@ def test_no_text_is_in_a_wording_that_is_held_out(
         assert not pattern.search(whole)
 
 
+def test_half_of_part_4s_questions_stand_behind_a_context_half_of_which_say_the_answer(
+    schooling, told, relations
+):
+    """The other half say one of 22 or 27 objects, by chance the answer."""
+    asked = told.query("layout == 'prefix'").iloc[::5]
+    objects = {name: relation.objects for name, relation in relations.items()}
+    are_true = []
+    for text in schooling.sentences(random.Random(1), asked, "decoder", objects):
+        (prompt, _), (answer, _) = text
+        context, behind, _ = prompt.partition("]. ")
+        if behind:
+            are_true.append(context.endswith(answer.rstrip()))
+    assert len(are_true) / len(asked) == pytest.approx(0.5, abs=0.02)
+    share = sum(are_true) / len(are_true)
+    assert share == pytest.approx(0.5 + 0.5 / 24, abs=0.03)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(
     schooling, world, relations, kind
