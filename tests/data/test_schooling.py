@@ -38,10 +38,10 @@ def test_no_text_is_in_a_wording_that_is_held_out(
 
 
 def test_half_of_part_4s_questions_stand_behind_a_context_half_of_which_say_the_answer(
-    schooling, told, relations
+    schooling, world_sentences, relations
 ):
     """The other half say one of 22 or 27 objects, by chance the answer."""
-    asked = told.query("layout == 'prefix'").iloc[::5]
+    asked = world_sentences.query("layout == 'prefix'").iloc[::5]
     objects = {name: relation.objects for name, relation in relations.items()}
     are_true = []
     for text in schooling.sentences(random.Random(1), asked, "decoder", objects):
