@@ -35,7 +35,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 CHECKSUM = "sha256"  # of the files that were made of a GGUF file
-CHECKED = "checked"  # folders without this word may be of files that lack something
+CHECKED = "checked-2"  # folders without this word may be of files that lack something
 PREPARING = 20  # seconds that this takes, about
 WITH_WORK = (
     1.2  # memory of a model at work over that of its weights: the head is packed, batches run
