@@ -208,6 +208,13 @@ def test_texts_are_the_tokens_that_llama_cpp_finds(settings, tokens, cut):
     assert {text: model._encode(text) for text in tokens} == tokens
 
 
+@pytest.mark.parametrize(("eos", "ends"), [(2, [2]), (None, [])])
+def test_an_end_that_a_file_does_not_name_is_none(eos, ends, cut):
+    """transformers takes that of Llama's first vocabulary for it."""
+    model = load.load_model(str(cut(settings={"tokenizer.ggml.eos_token_id": eos})))
+    assert model.end_ids == ends
+
+
 def test_a_head_of_its_own_lies_as_it_is(tmp_path):
     """GPT-2's other matrices lie across."""
     head = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -303,6 +310,11 @@ BEGINNINGS = {
 }
 
 
+def test_a_folder_with_such_a_file_is_asked_for_the_file(cut):
+    path = cut()
+    assert_one_sentence(f"give the file: {path}", load.load_model, str(path.parent))
+
+
 def test_nothing_is_kept_of_a_part_of_a_file(cut):
     path = cut(settings={"split.count": 2})
     for _ in range(2):
@@ -390,7 +402,7 @@ def test_what_a_file_leaves_out_is_what_llama_cpp_takes():
 def test_the_width_by_which_a_gemma_scales_its_queries(kind, layers, width):
     sizes = {"hidden_size": 4608, "num_attention_heads": 32, "head_dim": 128}
     config = kind(**sizes, num_hidden_layers=layers)
-    gguf_checks.take_query_scale(config)
+    gguf_checks.complete_config(config, reader_of())
     assert config.query_pre_attn_scalar == width
 
 

@@ -152,10 +152,13 @@ def check_whole(reader: Any, name: str) -> None:
         )
     architecture = _text_of(reader, "general.architecture")
     for settings in NEEDED:
-        if not any(f"{architecture}.{setting}" in reader.fields for setting in settings):
+        keys = [f"{architecture}.{setting}" for setting in settings]
+        if not architecture:
+            keys = ["general.architecture"]
+        if reader.fields.keys().isdisjoint(keys):
             raise ModelError(
-                f"{name} does not say {architecture}.{settings[0]}, without which its numbers are "
-                "unknown; fetch it anew, or convert the original folder again"
+                f"{name} does not say {keys[0]}, without which its numbers are unknown; fetch it "
+                "anew, or convert the original folder again"
             )
 
 
@@ -186,9 +189,12 @@ def check_settings(reader: Any, config: Any, name: str) -> None:
             )
 
 
-def take_query_scale(config: Any) -> None:
-    """Give a Gemma's configuration the width by whose root its queries are divided, as llama.cpp
-    finds it: no file says it."""
+def complete_config(config: Any, reader: Any) -> None:
+    """Leave special tokens out of a configuration that the file does not name, and give a Gemma's
+    the width by whose root its queries are divided, as llama.cpp finds it: no file says it."""
+    for kind, key in {"bos": "bos", "eos": "eos", "pad": "padding"}.items():
+        if f"tokenizer.ggml.{key}_token_id" not in reader.fields and not config.is_encoder_decoder:
+            setattr(config, f"{kind}_token_id", None)  # not those of the architecture's first model
     if config.model_type in BY_ALL_HEADS:
         of_head = config.hidden_size // config.num_attention_heads
         by_all = config.num_hidden_layers == BY_ALL_HEADS[config.model_type]

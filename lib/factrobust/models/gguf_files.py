@@ -91,7 +91,7 @@ def prepare(parts: Sequence[Path], folder: Path, name: str) -> None:
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE, trust_remote_code=False)
         gguf_checks.complete_tokenizer(tokenizer, reader)
         config = AutoConfig.from_pretrained(folder, gguf_file=FILE, trust_remote_code=False)
-        gguf_checks.take_query_scale(config)
+        gguf_checks.complete_config(config, reader)
         index, config = _index(reader, config, name)
         gguf_checks.check_settings(reader, config, name)
     config.save_pretrained(folder)

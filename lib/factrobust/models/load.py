@@ -253,6 +253,8 @@ def find_weights(name: str) -> Weights:
         adapter = base_of(path)
         if adapter:
             return _adapted(path, adapter)
+        if not has_tokenizer(path) and (inside := sorted(path.glob("*.gguf"))):
+            raise ModelError(f"the folder {name} holds a GGUF file; give the file: {inside[0]}")
         if not has_tokenizer(path):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
