@@ -119,6 +119,8 @@ def test_what_a_mapping_says(settings, name, fingerprint):
         ("key", SECRET, "key: Extra inputs .*settings are url, model, key_env, api, format"),
         ("api", "tcp", "api: .* 'chat' or 'completions'"),
         ("concurrency", 0, "concurrency: .* greater than or equal to 1"),
+        ("concurrency", 10**9, "concurrency: .* less than or equal to 1000"),
+        ("timeout", 10**20, "timeout: .* less than or equal to 1000000"),
         ("budget_requests", "1e6", "budget_requests: .* valid integer"),
         ("format", "3-shot", "format: Input should be 'two-shot', 'zero"),
         ("key_env", SECRET, "key_env: String should match"),

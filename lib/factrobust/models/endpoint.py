@@ -141,8 +141,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     api: Literal["chat", "completions"] = "chat"
     # The default prompt format. In a chat, one without template is a single message (paper 1).
     format: Literal[*FORMATS] = "two-shot"  # type: ignore[valid-type]
-    concurrency: int = Field(8, ge=1)  # requests at a time
-    timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
+    concurrency: int = Field(8, ge=1, le=1000)  # requests at a time
+    timeout: int = Field(120, ge=1, le=1_000_000)  # whole seconds until a request counts as lost
     retries: int = Field(8, ge=0)  # by openai's client, which waits longer each time
     server: Literal[*SERVERS] | None = None  # type: ignore[valid-type]
     leave_out: list[Literal[*OPTIONS]] = []  # type: ignore[valid-type]  # options that are never sent
