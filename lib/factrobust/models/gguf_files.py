@@ -136,7 +136,7 @@ def _index(reader: Any, config: Any, name: str) -> tuple[dict[str, Any], Any]:
     architecture = reader.fields["general.architecture"].contents()
     if architecture in UNREADABLE:
         raise ModelError(
-            f"the file is of the architecture {architecture}, a mixture of experts, which is not "
+            f"{name} is of the architecture {architecture}, a mixture of experts, which is not "
             "read from a .gguf file; give the model's folder or hub id"
         )
     with torch.device("meta"):

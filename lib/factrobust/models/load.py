@@ -417,6 +417,8 @@ def reading(what: str) -> Iterator[None]:
             mend = "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
+        elif "not supported yet" in said or "Unrecognized" in said:
+            mend = "take its original folder (safetensors), or another model"
         elif isinstance(error, NotImplementedError):
             mend = "take another model, or another kind of adapter"
         elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):
