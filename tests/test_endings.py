@@ -265,6 +265,25 @@ BEGINNINGS = """
     <seed:think>Hm</seed:think>Nairobi             Nairobi
     <|channel|>analysis<|message|>Hm<|channel|>final<|message|>Nairobi  Nairobi
 
+    <|thinking|>Hm<|/thinking|>⏎Nairobi            Nairobi
+    <think mode="on">Hm</think>Nairobi             Nairobi
+    <think/>Nairobi                                Nairobi
+    <scratchpad>Hm
+    <|channel>thought⏎Hm<channel|>Nairobi          Nairobi
+    <unused94>thought⏎Hm<unused95>Nairobi          Nairobi
+    analysisHm.assistantfinalNairobi               Nairobi
+    <|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Nairobi<|END_RESPONSE|>  Nairobi
+    <|begin_of_thought|>Hm<|end_of_thought|>⏎<|begin_of_solution|>Nairobi<|end_of_solution|>  Nairobi
+    <|channel|>final <|constrain|>json<|message|>Nairobi<|return|>  Nairobi
+
+    \\boxed{Nairobi}                               Nairobi
+    It is $\\boxed{\\text{New York}}$.              New York
+    <think>\\boxed{8}</think>\\[\\boxed{9}\\]        9
+    **Answer:** \\fbox{f_{1}}                      f_{1}
+    \\boxed{Nai                                    Nai
+    \\boxed{}
+    <final_answer>Nairobi</final_answer>           Nairobi
+
     Question: Who?⏎A: Nairobi
     Nairobi⏎Question: Who is Mombasa?              Nairobi
     Nairobi. Q: Who? A: He                         Nairobi.

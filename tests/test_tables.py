@@ -44,6 +44,21 @@ def test_cells_are_stripped_and_indexed_by_line(tmp_path):
     assert table.to_dict("index") == {2: {"name": "x", "n": "1"}, 4: {"name": 'a, "b"', "n": "2"}}
 
 
+def test_columns_without_a_name_behind_the_last_one_are_none(tmp_path):
+    """As a spreadsheet writes them; but what stands in one is no longer anybody's."""
+    path = tmp_path / "a.csv"
+    path.write_text("name,n,,\nx,1,,\ny,2\nz,3, \n")
+    table = read_table(path, required=["name"], optional=["n"])
+    assert table.to_numpy().tolist() == [["x", "1"], ["y", "2"], ["z", "3"]]
+    for row, n in (("x,1,,", 4), ("x,1,", 3)):
+        path.write_text(f"name,n\n{row}\n")  # the comma may be one inside of a cell
+        with pytest.raises(FactsError, match=f"the row has {n} cells and the header 2"):
+            read_table(path, required=["name"], optional=["n"])
+    path.write_text("name,n,,\nx,1,Rome,\n")
+    with pytest.raises(FactsError, match="the row has 4 cells and the header 2"):
+        read_table(path, required=["name"], optional=["n"])
+
+
 def test_a_sign_that_is_blank_to_python_alone(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("\x1c")

@@ -24,17 +24,23 @@ from factrobust.models.prompts import CHAT_END
 # B: Rock"); a heading that says no more than that; a tag of that name; the line that opens a block
 # of code.
 WORDS = r"(?i:(?:(?:the|my|final|correct|right|short|best)\s+)*answer(?:\s+is)?)"
+TAG = "(?:(?:final_)?answer|response|output|final)"
 LABEL = re.compile(
     rf"(?:[\s*_#>]*(?:"
     rf"(?:{WORDS}|(?i:ans|response|assistant)|A(?!(?s:.*)\bB\s*:))\s*[*_]*[:：][\s*_]*|"
     rf"{WORDS}[*_]*\s+[-–—=]\s+|"
     rf"{WORDS}[*_]*[ \t]*\n[\s*_]*|"
     rf"(?<=[#*_ ]){WORDS}[*_]*$|"
-    r"(?i:<answer>)\s*|"
+    rf"(?i:<{TAG}>)\s*|"
     r"`{3}[a-z]*[ \t]*(?:\n\s*|$)))+"
 )
 BLANK_LINES = re.compile(r"\s*\n\s*")
-QUESTION = re.compile(r"(?:^|(?<=\s))(?:Question|Q)\s*:|(?i:</answer>)")
+QUESTION = re.compile(
+    rf"(?:^|(?<=\s))(?:Question|Q)\s*:|(?i:</{TAG}>)|"
+    r"<\|(?:end_of_solution|END_RESPONSE|return|end)\|>"
+)
+# Mathematicians' way to mark an answer: $\\boxed{\\text{Nairobi}}$.
+BOX = re.compile(r"\\(?:boxed|fbox)\s*\{\s*(?:\\(?:text|mathrm|textbf|mathbf)\s*\{\s*)?")
 LEAD = 8  # tokens that blank space or a label may take
 THINKING = 1024  # tokens that a thought may take
 
@@ -56,23 +62,35 @@ STARTER = re.compile(
 
 def split_lead(text: str, prompt: str = "") -> tuple[str, str]:
     """What stands before the answer in a generated text, and the rest: lines without a word, a
-    thought, a label. A thought that has not ended is all before it; its first mark may stand at the
-    end of the `prompt`."""
+    thought, a label, all before a box. A thought that has not ended is all before it; its first
+    mark may stand at the end of the `prompt`."""
     at = tokens.after_thought(text, prompt)
     if at is None:
         return text, ""
-    begin = LABEL.match(text, at) or BLANK_LINES.match(text, at)
+    begin = BOX.search(text, at) or LABEL.match(text, at) or BLANK_LINES.match(text, at)
     at = begin.end() if begin else at
     return text[:at], text[at:]
 
 
 def answer_text(text: str, prompt: str = "") -> str:
     """What an answer says: a generated text without what stands before the answer (`split_lead`:
-    blank lines, a thought, a label such as "The answer is:"), up to the model's own next
-    question."""
-    _, rest = split_lead(text, prompt)
+    blank lines, a thought, a label such as "The answer is:"), up to the model's own next question,
+    or to the end of its box."""
+    lead, rest = split_lead(text, prompt)
+    if lead.rstrip().endswith("{"):
+        rest = rest[: _box_end(rest)]
     question = QUESTION.search(rest)
     return rest[: question.start()].rstrip() if question else rest
+
+
+def _box_end(text: str) -> int:
+    """The place of the bracket that closes a box, of the text in it and behind it."""
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if depth < 0:
+            return place
+    return len(text)
 
 
 def generate_answers(

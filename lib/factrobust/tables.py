@@ -98,19 +98,22 @@ def read_table(
     rows = {}
     try:
         first = next(row for row in reader if any(cell.strip(BLANK) for cell in row))
-        header = _meant(first, [*required, *optional])
+        header = _meant(_named(first), [*required, *optional])
         _check_header(path, header, required, optional)
         end = reader.line_num
         for row in reader:
             line, end = end + 1, reader.line_num  # a quoted cell may span lines
             if not any(cell.strip(BLANK) for cell in row):
                 continue
-            if len(row) != len(header):
+            cells = [cell.strip(BLANK) for cell in row]
+            if len(cells) <= len(first) and not any(cells[len(header) :]):
+                cells = cells[: len(header)]
+            if len(cells) != len(header):
                 raise FactsError(
-                    f"{path}, line {line + skipped}: the row has {len(row)} cells and the header "
+                    f"{path}, line {line + skipped}: the row has {len(cells)} cells and the header "
                     f"{len(header)}; put a cell that contains a {_name(reader)} in double quotes."
                 )
-            rows[line + skipped] = [cell.strip(BLANK) for cell in row]
+            rows[line + skipped] = cells
     except csv.Error as error:
         raise FactsError(
             f"{path}, line {reader.line_num + skipped}: not a CSV row ({error}); close the double "
@@ -125,6 +128,14 @@ def read_table(
         index=lines,
         dtype=str,
     )
+
+
+def _named(header: Sequence[str]) -> list[str]:
+    """The header without the empty names that a spreadsheet writes behind its last column."""
+    names = list(header)
+    while not names[-1].strip(BLANK):
+        names.pop()
+    return names
 
 
 def _without_mark(text: str) -> tuple[str, int]:

@@ -92,8 +92,10 @@ def test_two_runs_of_lm_evaluation_harness_in_pairs(tmp_path):
     assert [(r.relation, r.lost) for r in side.relations] == [("number", 2)]
 
 
-def test_choices_are_answered_by_the_likeliest(tmp_path):
-    choices = [[-3.0, False], [-1.5, True], [-2.0, False]]
+@pytest.mark.parametrize("sign", [float, str])
+def test_choices_are_answered_by_the_likeliest(tmp_path, sign):
+    """The harness writes numbers, or texts of them."""
+    choices = [[sign(-3.0), False], [sign(-1.5), True], [sign(-2.0), False]]
     path = lm_eval(
         tmp_path / "a.jsonl",
         [1],
@@ -105,6 +107,28 @@ def test_choices_are_answered_by_the_likeliest(tmp_path):
     read = logs.read_log(path)
     assert read.metric == "acc"  # the first that is 0 or 1
     assert read.table["text"].tolist() == ["choice 2"]
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [([None], ""), ([[None]], ""), (["a"], "a"), ([["a", "b"]], "a"), ("ab", "ab")],
+)
+def test_an_answer_that_the_harness_does_not_tell_is_empty(tmp_path, told, text):
+    doc = {"question": ["?"], "category": ["of", "two"]}
+    path = lm_eval(tmp_path / "a.jsonl", [1], filtered_resps=told, target=None, doc=doc)
+    [row] = logs.read_log(path).table.to_dict("records")
+    assert (row["text"], row["object"], row["aliases"]) == (text, "", [])
+    assert (row["question"], row["relation"]) == ("A:", "['of', 'two']")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(None, ""), ([], ""), ([{"type": "reasoning"}, {"text": "Hi"}, {"text": None}], "Hi")],
+)
+def test_an_answer_that_inspect_ai_does_not_tell_is_empty(tmp_path, content, text):
+    output = {"choices": [{"message": {"content": content}}]}
+    path = inspected(tmp_path / "a.json", "C", output=output)
+    assert logs.read_log(path).table["text"].tolist() == [text]
 
 
 def test_two_runs_of_inspect_ai_in_pairs(tmp_path):
@@ -149,14 +173,21 @@ def test_logs_that_are_none(tmp_path):
     for log, fault in (
         (twice, "holds the question '7' twice"),
         (unsure, "marks the sample 'q0' as 0.5, which is neither"),
-        (unmarked, "is no log of inspect_ai with scores"),
+        (unmarked, "holds the sample 'q0' without a score; run what failed again"),
         ("world-s", "a log can be compared with logs only"),
     ):
         with pytest.raises(ValueError, match=fault):
             flips.flips(one, [log])
     with pytest.raises(ValueError, match="logs bring their own questions"):
         flips.flips(one, [one], tmp_path / "mine.csv")
-    for name, text in (("x.jsonl", "no JSON"), ("y.jsonl", ""), ("x.json", "{"), ("y.json", "[]")):
+    wrong = {
+        "x.jsonl": "no JSON",
+        "y.jsonl": "",
+        "x.json": "{",
+        "y.json": "[]",
+        "z.json": "[" * 10**5,
+    }
+    for name, text in wrong.items():
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"{name} "):
             logs.read_log(tmp_path / name)

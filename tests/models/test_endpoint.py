@@ -106,10 +106,21 @@ def test_what_a_mapping_says(settings, name, fingerprint):
         ("url", "ftp://host/v1", "of 'llama': url: String should match"),
         ("url", f"https://me:{SECRET}@host/v1", "url: String should match"),
         ("url", f"https://host/v1?key={SECRET}", "url: String should match"),
+        (
+            "url",
+            "https://host:v1",
+            "url: .*it has no host, or a sign or a port that no address has",
+        ),
+        ("url", "https://:80/v1", "url: .*it has no host"),
+        ("url", "https://a..b/v1", "url: .*it has no host"),
+        ("url", "https://host\u200b/v1", "url: .*it has no host"),
+        ("url", f"{URL}/chat/completions", "url: .*leave /completions or /chat/completions out"),
         ("model", None, "model: Input should be a valid string"),
         ("key", SECRET, "key: Extra inputs .*settings are url, model, key_env, api, format"),
         ("api", "tcp", "api: .* 'chat' or 'completions'"),
         ("concurrency", 0, "concurrency: .* greater than or equal to 1"),
+        ("concurrency", 10**9, "concurrency: .* less than or equal to 1000"),
+        ("timeout", 10**20, "timeout: .* less than or equal to 1000000"),
         ("budget_requests", "1e6", "budget_requests: .* valid integer"),
         ("format", "3-shot", "format: Input should be 'two-shot', 'zero"),
         ("key_env", SECRET, "key_env: String should match"),
@@ -379,6 +390,10 @@ REFUSALS = {
     "OpenAI": (400, '{"error": {"message": "no", "code": "content_policy_violation"}}'),
     "reasoning": (400, '{"error": {"message": "no", "code": "invalid_prompt"}}'),
     "status 200": (200, '{"error": {"message": "no", "code": "content_filter"}}'),
+    "other spelling": (400, '{"error": {"message": "no", "code": "DataInspectionFailed"}}'),
+    "no choices": (200, '{"choices": [], "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}'),
+    "numbered": (400, '{"error": {"code": "1301"}, "contentFilter": [{"role": "user"}]}'),
+    "another's": (400, r'{"error": {"metadata": {"raw": "{\"code\": \"content_filter\"}"}}}'),
     "Google": (200, '{"choices": [{"message": {"content": null}, "finish_reason": "SAFETY"}]}'),
     "OpenRouter": (
         403,
@@ -420,6 +435,7 @@ INSIDE = {  # what a server sends with status 200, though it is a passing fault
     "null": '{"choices": null}',
     "body": '{"object": "error", "message": "busy", "code": 503}',
     "choice": '{"choices": [{"finish_reason": "error", "message": {"content": ""}}]}',
+    "begun": '{"choices": [{"finish_reason": "abort", "message": {"content": "Na"}}]}',
 }
 SOON = {"Retry_After": "0.01"}
 PASSING = {name: Reply(body.encode(), headers=SOON) for name, body in INSIDE.items()} | {
@@ -449,6 +465,7 @@ def test_passing_faults_leave_no_trace(server, fault):
         '{"message": {"content": "", "reasoning": "Hm"}}',
         '{"message": {"content": "", "reasoning_content": "Hm"}}',
         '{"message": {"content": ""}, "finish_reason": "length"}',
+        '{"message": {"content": null}, "finish_reason": "MAX_TOKENS"}',
     ],
 )
 def test_a_thought_that_does_not_end_is_one_sentence(server, choice):
@@ -462,6 +479,13 @@ def test_a_thought_that_does_not_end_is_one_sentence(server, choice):
 FATAL = {
     "malformed": (Reply(b'{"choices": [{"text": " Na'), "Invalid JSON: EOF"),
     "a page": (Reply(b"<html>"), "Invalid JSON.*<html>"),
+    "other letters": (
+        Reply(b'{"choices": [{"text": "Z\xfcrich"}]}'),
+        "Invalid JSON: invalid unicode",
+    ),
+    "deep": (Reply(b'{"choices":' + b"[" * 10**5), "Invalid JSON: recursion limit"),
+    "not there": (error(404, "no"), "404 - no; check the address, which mostly ends in /v1"),
+    "a text": (Reply({"error": "oops"}, 400), '400 - {"error": "oops"}; if it takes'),
     "empty choices": (Reply({"choices": []}), "InternalServerError: .*503"),
     "error in 200": (Reply({"error": {"message": "oom"}}), "503 .*oom"),
     "status in 200": (Reply({"error": {"message": "bad key", "code": 401}}), "401 .*bad key"),
@@ -559,6 +583,16 @@ def test_without_key_env_no_key_goes_out_openais_least_of_all(server, monkeypatc
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-admin")
     model(server).generate(["a"])
     assert server.authorisations == [None]
+
+
+@pytest.mark.parametrize("key", ["sk a", "Bearer sk", "sk\nb", "sk-\u2013", "sk\u200b"])
+def test_what_no_header_can_hold_is_no_key(server, monkeypatch, key):
+    monkeypatch.setenv("MY_KEY", key)
+    told = assert_one_sentence(
+        "key in MY_KEY holds a space", model(server, key_env="MY_KEY").generate, ["a"]
+    )
+    assert key not in told
+    assert server.asked == []
 
 
 REPEATING = {  # servers that repeat the key in what they say
@@ -682,6 +716,30 @@ def test_an_answer_and_its_tokens(pieces, stop, chat, text, logprobs):
     assert made.top_logprobs == []
 
 
+@pytest.mark.parametrize(
+    ("told", "best"),
+    [
+        ("x -3 Nai -0.5 y -2", "Nai -0.5 y -2 x -3"),
+        ("Nai -0.5 Nai -0.5 x -3", "Nai -0.5 x -3"),  # told twice
+        ("x -3", "Nai -0.5 x -3"),  # without the one that was chosen
+        ("\ufffd -2 \ufffd -2", "Nai -0.5 \ufffd -2 \ufffd -2"),  # halves of other letters
+        ("", ""),
+    ],
+)
+def test_alternatives_hold_the_chosen_token_and_each_once(told, best):
+    def pairs(text):
+        words = text.split()
+        return [(name, float(p)) for name, p in zip(words[::2], words[1::2], strict=True)]
+
+    tokens = [Token(token=name, logprob=p) for name, p in pairs(told)]
+    assert Token(token="Nai", logprob=-0.5, top_logprobs=tokens).best == pairs(best)
+
+
+def test_a_mark_before_a_reply_is_no_part_of_it(server):
+    server.answer = in_turn(Reply(b'\xef\xbb\xbf{"choices": [{"text": "Nairobi"}]}'))
+    assert texts(model(server).generate(["a"])) == ["Nairobi"]
+
+
 def test_tokens_that_do_not_add_up_have_no_numbers():
     choice = read(f'{{"text": "Nairobi", "logprobs": {logprobs_of("Mombasa")}}}')
     assert choice.generation({"prompt": "p", "stop": []}, greedy=True).logprobs == []
@@ -737,7 +795,7 @@ def test_tokens_that_are_told_by_their_bytes():
     ("choice", "fault"),
     [
         ('{"text": null, "finish_reason": "x"}', "text\n  Input should be"),
-        ('{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": []}}', "zip"),
+        ('{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": []}}', "differ in length"),
         ('{"text": "a", "logprobs": {"content": [{"token": "a", "logprob": 2}]}}', "less than or"),
         ('{"text": "a", "logprobs": {"content": [{"token": "a", "logprob": NaN}]}}', "less than"),
         (
@@ -749,8 +807,28 @@ def test_tokens_that_are_told_by_their_bytes():
             "the log-prob.* -inf",
         ),
         (
+            '{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [-9999]}}',
+            "the log-probability -9999.0, though it was chosen",
+        ),
+        (
             '{"message": {"content": null, "tool_calls": [{}]}, "finish_reason": "stop"}',
             "text\n  In",
+        ),
+        ("null", "'None' stands where an object"),
+        ('{"message": "a"}', "'a' stands where an object"),
+        (
+            '{"message": {"content": 5}, "finish_reason": {}}',
+            "text\n  Input should be a valid string",
+        ),
+        ('{"message": {"content": [null]}}', "'None' stands where an object"),
+        (
+            '{"message": {"content": [{"type": "image"}]}}',
+            r"part of its content \('image'\) holds no",
+        ),
+        ('{"text": "a", "logprobs": [-1]}', "stands where an object"),
+        (
+            '{"text": "a", "logprobs": {"content": [{"token": "a", "bytes": [300], "logprob": -1}]}}',
+            "255",
         ),
     ],
 )
@@ -765,6 +843,9 @@ def test_mistaken_replies_are_no_answers(choice, fault):
         ('{"message": {"content": [{"type": "text", "text": "Nai"}, {"type": "text", "text": "robi"}]}}', "Nairobi"),
         ('{"message": {"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "a"}]}}', "a"),
         ('{"message": {"content": []}, "finish_reason": "stop"}', ""),
+        ('{"message": {"content": ["Nai", {"text": "robi"}]}}', "Nairobi"),
+        ('{"message": {"content": [{"type": "refusal", "refusal": "No."}]}}', "No."),
+        ('{"message": {"content": "", "refusal": "I cannot."}}', "I cannot."),
         ('{"message": {"content": null}, "finish_reason": "stop"}', ""),  # it ended at once
         ('{"message": {"content": null, "refusal": "I cannot."}}', "I cannot."),
         ('{"text": "a", "logprobs": null}', "a"),
@@ -810,6 +891,13 @@ def test_scores_that_cannot_be_told_apart(pieces):
     choice = Choice.model_construct(text="The capital Nairobi", tokens=named_tokens(pieces))
     with pytest.raises(ModelError, match="' Nairobi' is repeated in tokens that do not add up"):
         choice.scores("The capital", " Nairobi")
+
+
+def test_no_score_of_an_answer_is_that_of_an_impossible_one():
+    tokens = [Token(token="The", logprob=-1), Token(token=" end", logprob=-np.inf)]
+    choice = Choice.model_construct(text="The end", tokens=tokens)
+    with pytest.raises(ModelError, match="' end' has the log-probability -inf, as if it were imp"):
+        choice.scores("The", " end")
 
 
 # -- llama.cpp's own server with an embedded model's weights says what the model in memory says ------

@@ -54,6 +54,30 @@ tokenizer.ggml.add_bos_token: false
     "tokenizer.ggml.merges": ["t h", "th e"],
     "tokenizer.chat_template": TEMPLATE,
 }
+# Words that are tokens need no merges in Llama 3's way to split, and BOS comes first unless told.
+WHOLE_WORDS = {
+    "tokenizer.ggml.pre": "llama-bpe",
+    "tokenizer.ggml.tokens": [*SPECIAL, *LETTERS, "th", "cat"],
+    "tokenizer.ggml.merges": ["t h"],
+    "tokenizer.ggml.add_bos_token": None,
+}
+# SentencePiece's, with a space before every text unless told otherwise.
+SCORED = {
+    "tokenizer.ggml.model": "llama",
+    "tokenizer.ggml.tokens": [
+        "<unk>",
+        "<s>",
+        "</s>",
+        *[f"<0x{i:02X}>" for i in range(256)],
+        "▁",
+        "a",
+    ],
+    "tokenizer.ggml.token_type": [2, CONTROL, CONTROL, *[6] * 256, NORMAL, NORMAL],
+    "tokenizer.ggml.scores": [0.0] * 259 + [-1.0, -2.0],
+    "tokenizer.ggml.merges": None,
+    "tokenizer.ggml.add_bos_token": True,
+    "tokenizer.chat_template": None,
+}
 SHAPES = yaml.safe_load("""
 token_embd: [261, 64]
 output_norm: [64]
@@ -72,15 +96,18 @@ ONES = np.ones(WIDTH, dtype=np.float32)
 
 @pytest.fixture
 def cut(tmp_path, monkeypatch):
-    """Builder of a whole file of one small layer, with other settings or tensors; matrices of attention
-    are stored in 8 bits."""
+    """Builder of a whole file of one small layer, with other settings (None: it does not say) or
+    tensors; matrices of attention are stored in 8 bits."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    def build(*, without="nothing", settings=None, tensors=None):
+    def build(*, without="nothing", settings=None, tensors=None, architecture="llama"):
         path = tmp_path / "cut.gguf"
-        writer = gguf.GGUFWriter(path, "llama")
+        writer = gguf.GGUFWriter(path, architecture)
         for name, value in (SETTINGS | (settings or {})).items():
-            writer.add_key_value(name, value, Value.get_type(value))
+            if value is None:
+                continue
+            key = name.replace("llama.", f"{architecture}.")
+            writer.add_key_value(key, value, Value.get_type(value))
         drawn = np.random.default_rng(0)
         for name, shape in SHAPES.items():
             weights = drawn.normal(size=shape).astype(np.float32)
@@ -166,6 +193,39 @@ def test_factors_of_the_rotation_are_used(cut):
     assert rotary.attention_scaling == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        # Tokens that llama.cpp's own server finds, texts after texts.
+        ({}, {"the cat": [260, 223, 69, 67, 86], "cat": [69, 67, 86]}),
+        (WHOLE_WORDS, {"the cat": [1, 259, 71, 223, 69, 67, 86], "cat": [1, 260]}),
+        (WHOLE_WORDS | {"tokenizer.ggml.add_bos_token": False}, {"cat": [260]}),
+        (SCORED, {"a": [1, 259, 260], " a": [1, 259, 259, 260], "</s>a": [1, 2, 259, 260]}),
+        (SCORED | {"tokenizer.ggml.add_space_prefix": False}, {"a": [1, 260], " a": [1, 259, 260]}),
+    ],
+)
+def test_texts_are_the_tokens_that_llama_cpp_finds(settings, tokens, cut):
+    model = load.load_model(str(cut(settings=settings)))
+    assert {text: model._encode(text) for text in tokens} == tokens
+
+
+@pytest.mark.parametrize(("eos", "ends"), [(2, [2]), (None, [])])
+def test_an_end_that_a_file_does_not_name_is_none(eos, ends, cut):
+    """transformers takes that of Llama's first vocabulary for it."""
+    model = load.load_model(str(cut(settings={"tokenizer.ggml.eos_token_id": eos})))
+    assert model.end_ids == ends
+
+
+def test_a_head_of_its_own_lies_as_it_is(tmp_path):
+    """GPT-2's other matrices lie across."""
+    head = np.arange(6, dtype=np.float32).reshape(3, 2)
+    file = tmp_path / "f"
+    file.write_bytes(head.tobytes())
+    about = {"kind": int(Stored.F32), "shape": [3, 2], "offset": 0, "size": 24}
+    tensor = gguf_files.Tensor(file, "gpt2", {}, "output.weight", **about)
+    np.testing.assert_array_equal(tensor[...].numpy(), head)
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -180,6 +240,9 @@ def test_factors_of_the_rotation_are_used(cut):
             {"settings": {"split.tensors.count": 500}},
             "holds 11 of the 500 tensors that its model has; join",
         ),
+        ({"architecture": "olmo"}, r"olmo is not supported yet\); take its original folder"),
+        ({"architecture": "t5"}, "Unrecognized configuration .* take its original folder"),
+        ({"architecture": "qwen3moe"}, "architecture qwen3moe, a mixture of experts"),
         (
             {"settings": {"general.type": "adapter"}},
             "is no model but 'adapter'; give the model's own file",
@@ -189,12 +252,29 @@ def test_factors_of_the_rotation_are_used(cut):
             "says llama.rope.scaling.type = linear, which transformers' reader",
         ),
         (
+            {"settings": {"llama.attention.causal": False}},
+            "says llama.attention.causal = False, which transformers' reader",
+        ),
+        # llama.cpp reads no such file, and transformers takes its own value.
+        (
+            {"settings": {"llama.attention.layer_norm_rms_epsilon": None}},
+            r"does not say llama\.attention\.layer_norm_rms_epsilon, without which",
+        ),
+        (
+            {"tensors": {gguf_checks.ROPE_FACTORS: 2 * ONES[:8]}},
+            "holds the tensor rope_freqs.weight, for which",
+        ),
+        (
             {"settings": {"llama.attention.head_count": 4}},
             r"in the shape \[64, 64\], where its configuration",
         ),
         (
             {"settings": {"tokenizer.ggml.pre": "deepseek-llm"}},
             r"splits texts as deepseek-llm \(tokenizer",
+        ),
+        (
+            {"settings": SCORED | {"tokenizer.ggml.merges": ["a b"]}},
+            "holds merges .* beside the sc",
         ),
         # To split at digits changes nothing where no merge has a digit, as in SmolLM2's own file.
         (
@@ -226,6 +306,19 @@ def test_tensors_that_have_no_place_are_refused(name, cut):
     refused(path, f"holds the tensor {name}, for which transformers' reader")
 
 
+BEGINNINGS = {
+    b"": "is no GGUF file",
+    b"version https://git-lfs.github.com/spec/v1": "is no GGUF file .*; fetch it anew",
+    b"GGUF\x01\0\0\0": "is of version 1, which is not read here; convert",
+    b"GGUF\0\0\0\x03": "is big-endian, which is not read here",
+}
+
+
+def test_a_folder_with_such_a_file_is_asked_for_the_file(cut):
+    path = cut()
+    assert_one_sentence(f"give the file: {path}", load.load_model, str(path.parent))
+
+
 def test_nothing_is_kept_of_a_part_of_a_file(cut):
     path = cut(settings={"split.count": 2})
     for _ in range(2):
@@ -236,8 +329,9 @@ def test_other_files_are_refused_in_one_sentence(cut):
     path = cut()
     path.write_bytes(path.read_bytes()[:-5000])  # within the weights
     refused(path, "cannot be read .*; fetch its files anew")
-    path.write_text("version https://git-lfs.github.com/spec/v1\n")
-    refused(path, "GGUF magic invalid")
+    for begin, sentence in BEGINNINGS.items():
+        path.write_bytes(begin + bytes(100))
+        refused(path, sentence)
 
 
 def reader_of(**fields):
@@ -271,7 +365,8 @@ def test_settings_are_the_configurations_or_change_nothing(setting, value, neutr
     )
 
     def check(said):
-        reader = reader_of(**{"general.architecture": "llama", f"llama.{setting}": said})
+        usual = {"general.architecture": "llama", "llama.rope.freq_base": 1e5}
+        reader = reader_of(**usual | {f"llama.{setting}": said})
         gguf_checks.check_settings(reader, config, "f.gguf")
 
     with pytest.raises(ModelError, match=f"f.gguf says llama.{setting} = {value}, which"):
@@ -280,7 +375,36 @@ def test_settings_are_the_configurations_or_change_nothing(setting, value, neutr
         check(neutral)
 
 
-def test_mixtures_of_experts_are_refused():
-    reader = reader_of(**{"general.architecture": "qwen2moe"})
-    with pytest.raises(ModelError, match="architecture qwen2moe, a mixture of experts"):
-        gguf_files._index(reader, None, "f.gguf")
+def test_what_a_file_leaves_out_is_what_llama_cpp_takes():
+    """A rotation's base of 10,000, and no window."""
+    reader = reader_of(**{"general.architecture": "llama"})
+    turned = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
+    gguf_checks.check_settings(reader, transformers.LlamaConfig(), "f.gguf")
+    for config, setting in (
+        (
+            transformers.LlamaConfig(**turned),
+            "rope.freq_base, for which transformers takes 1000000",
+        ),
+        (
+            transformers.MistralConfig(),
+            "attention.sliding_window, for which transformers takes 4096",
+        ),
+    ):
+        with pytest.raises(ModelError, match=f"f.gguf does not say llama.{setting}"):
+            gguf_checks.check_settings(reader, config, "f.gguf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "width"),
+    [
+        (transformers.Gemma2Config, 26, 128),  # a head's
+        (transformers.Gemma2Config, 46, 144),  # Gemma 2 27B: 4608 / 32
+        (transformers.Gemma3TextConfig, 62, 144),
+        (transformers.Gemma3TextConfig, 46, 128),
+    ],
+)
+def test_the_width_by_which_a_gemma_scales_its_queries(kind, layers, width):
+    sizes = {"hidden_size": 4608, "num_attention_heads": 32, "head_dim": 128}
+    config = kind(**sizes, num_hidden_layers=layers)
+    gguf_checks.complete_config(config, reader_of())
+    assert config.query_pre_attn_scalar == width

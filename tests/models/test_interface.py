@@ -32,6 +32,7 @@ BAD = [
     ("put the one prompt into a list", generating("a Kenya")),
     ("prompt 1 is '', not a text", generating(["a Kenya", ""])),
     ("prompt 0 is nan, not a text", generating([float("nan")])),
+    ("prompt 1 holds half a sign", generating(["a", "\ud83d"])),
     ("max_new_tokens must be at least 1, not 0", generating(["a"], max_new_tokens=0)),
     ("stop string is empty", generating(["a"], stop=[".", ""])),
     ("n must be at least 1", sampling(n=0)),

@@ -122,6 +122,15 @@ def test_what_stands_before_every_text(letters):
         assert ids[:3] == [1, 0, 2]
 
 
+def test_what_stands_between_two_channels_ends_no_answer(toy_model):
+    """Of OpenAI's open models; elsewhere it does."""
+    tokenizer = toy_model({"a": {"b": 1.0}}).tokenizer
+    for marks, ends in ((["<|end|>"], True), (["<|end|>", "<|channel|>"], False)):
+        tokenizer.add_special_tokens({"additional_special_tokens": marks})
+        token_id = tokenizer.convert_tokens_to_ids("<|end|>")
+        assert (token_id in tokens.special(tokenizer).ends) == ends
+
+
 def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
     """But not at the mark of a thought, whose text stays, nor at an unknown letter."""
     said = ["?", "<pad>", "[THINK]", " Lima", "<|channel|>", "<|eot|>", "?"]

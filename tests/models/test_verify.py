@@ -144,11 +144,15 @@ def test_what_changes_with_the_length_is_found_before_the_first_row_of_that_leng
     network = build(kind, **settings)
     model = lettered(build(kind, **settings))
     model.score(["a" * 36], ["bc"])
+    curve = model.temper(["a"], ["bc"], [2.0])
     assert way(model) != "plain"
     capsys.readouterr()
-    assert_says_what_it_says_alone(model, network, ids)
+    model.score(["a" * 66], ["b"])
     assert way(model) == "plain"
     assert "in rows of 67 tokens" in capsys.readouterr().err
+    # Hidden states that were kept for the same answers are no logits.
+    np.testing.assert_allclose(model.temper(["a"], ["bc"], [2.0]), curve, atol=1e-3)
+    assert_says_what_it_says_alone(model, network, ids)
 
 
 def test_a_window_that_is_understood_costs_one_check(lettered, watch, capsys):

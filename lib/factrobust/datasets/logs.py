@@ -102,7 +102,7 @@ def _lm_eval(path: Path) -> Log:
         kept = [row for row in rows if row["filter"] == rows[0]["filter"]]
         metric = _metric(kept, path)
         table = pd.DataFrame([_lm_eval_row(row, metric) for row in kept])
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         if isinstance(error, FactsError):
             raise
         raise FactsError(
@@ -138,11 +138,13 @@ def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
     keys = ("arg_0", "arg_1") if "arg_0" in first else (0, 1)
     prompt = str(first[keys[0]])
     settings = first.get(keys[1])
-    question = doc.get("question") or prompt.rstrip().splitlines()[-1]
+    question = doc.get("question")
+    if not isinstance(question, str) or not question:
+        question = prompt.rstrip().splitlines()[-1]
     accepted = row["target"] if isinstance(row["target"], list) else [row["target"]]
     return _row(
         fact_id=f"{row['doc_id']}",
-        relation=doc.get("relation") or doc.get("subject") or doc.get("category") or "all",
+        relation=str(doc.get("relation") or doc.get("subject") or doc.get("category") or "all"),
         question=question,
         accepted=accepted,
         prompt=prompt,
@@ -152,13 +154,22 @@ def _lm_eval_row(row: dict[str, Any], metric: str) -> dict[str, Any]:
     )
 
 
-def _likeliest_text(answers: list[Any]) -> str:
-    """A generated text, or of choices with their log-probabilities the likeliest."""
-    if isinstance(answers[0], str):
-        return str(answers[0])
-    if isinstance(answers[0], list) and answers[0] and isinstance(answers[0][0], str):
-        return str(answers[0][0])
-    return f"choice {int(np.argmax([float(answer[0]) for answer in answers])) + 1}"
+def _likeliest_text(answers: Any) -> str:
+    """A generated text, which is empty where none is told, or of choices with their
+    log-probabilities (numbers, or texts of them) the likeliest."""
+    if isinstance(answers, str):
+        return answers
+    first = answers[0]
+    if isinstance(first, list) and first and not _is_choice(first):
+        first = first[0]
+    if first is None or isinstance(first, str):
+        return first or ""
+    return f"choice {int(np.nanargmax([float(answer[0]) for answer in answers])) + 1}"
+
+
+def _is_choice(answer: list[Any]) -> bool:
+    """Whether it is a log-probability, and whether greedy decoding would say the choice."""
+    return len(answer) == 2 and str(answer[1]) in ("True", "False")
 
 
 # -- inspect_ai ------------------------------------------------------------------------------------
@@ -170,11 +181,12 @@ def _inspect(path: Path) -> Log:
     else:
         try:
             log = json.loads(path.read_text(encoding="utf-8-sig"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FactsError(f"{path} is no JSON ({error}); give a log of inspect_ai") from error
     try:
         samples = log["samples"] or []
-        metric = next(iter(samples[0]["scores"])) if samples else ""
+        marked = [sample["scores"] for sample in samples if sample.get("scores")]
+        metric = next(iter(marked[0])) if marked else ""
         settings = json.dumps(
             log["eval"].get("model_generate_config") or {},
             sort_keys=True,
@@ -183,7 +195,7 @@ def _inspect(path: Path) -> Log:
         table = pd.DataFrame([_inspect_row(sample, metric, settings, path) for sample in samples])
         name = log["eval"]["model"]
         task = log["eval"]["task"]
-    except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise FactsError(
             f"{path} is no log of inspect_ai with scores ({type(error).__name__}: {error}); give "
             f"one of "
@@ -211,7 +223,12 @@ def _inspect_row(
     settings: str,
     path: Path,
 ) -> dict[str, Any]:
-    mark = sample["scores"][metric]
+    mark = (sample.get("scores") or {}).get(metric)
+    if mark is None:
+        raise FactsError(
+            f"{path} holds the sample {sample['id']!r} without a score{metric and f' {metric}'}; "
+            "run what failed again (`inspect eval-retry`), or score it (`inspect score`)"
+        )
     value = mark["value"]
     if value not in (*MARKS, 0, 1):
         raise FactsError(
@@ -225,9 +242,9 @@ def _inspect_row(
     )
     target = sample["target"]
     choices = sample["output"]["choices"]
-    text = choices[0]["message"]["content"] if choices else ""
+    text = (choices[0]["message"]["content"] if choices else None) or ""
     if not isinstance(text, str):
-        text = "".join(part.get("text", "") for part in text)
+        text = "".join(part.get("text") or "" for part in text)
     return _row(
         fact_id=f"{sample['id']}" + (f" epoch {sample['epoch']}" if sample["epoch"] > 1 else ""),
         relation=str((sample.get("metadata") or {}).get("relation", "all")),
@@ -241,7 +258,7 @@ def _inspect_row(
 
 
 def _row(*, accepted: list[Any], prompt: str, **cells: Any) -> dict[str, Any]:
-    first, *aliases = [str(name) for name in accepted] or [""]
+    first, *aliases = [str(name) for name in accepted if name is not None] or [""]
     names = {
         "object": first,
         "aliases": aliases,

@@ -19,18 +19,22 @@ A prompt that a server's filter refuses is an answer without text, marked as `fi
 
 import hashlib
 import inspect
+import json
 import multiprocessing
 import os
 import re
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.pool import IMapIterator, ThreadPool
 from threading import Lock
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from factrobust.draws import sample_key
 from factrobust.models.interface import FILTERED, Generation, Job, Model, ModelError
@@ -98,15 +102,21 @@ OPTIONS = (
     "echo",
     *WIDE,
 )  # that can be left out
-# What servers call a prompt or an answer that their filter refuses.
-FILTERS = frozenset((
-    FILTERED, "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt",
-    "moderation_blocked", "data_inspection_failed", "content_blocked", "content_policy",
-    "safety", "recitation", "prohibited_content", "blocklist", "spii", "error_toxic", "refusal",
-    "sensitive", "guardrail_intervened",
-))  # fmt: skip
+# What servers call a prompt or an answer that their filter refuses: a word in a code without its
+# signs ("content_filter", "DataInspectionFailed").
+FILTERS = re.compile(
+    "contentfilter|contentpolicy|contentblock|contentmoderat|policyviolation|invalidprompt|moderation|"
+    "datainspection|safety|recitation|prohibited|blocklist|spii|toxic|refusal|sensitive|guardrail|"
+    "promptflagged|promptblocked"
+)
+# Where replies hold such codes, and what they hold only where a filter refused.
+CODES = ("code", "type", "status", "finish_reason", "blockReason", "block_reason")
+FLAGS = ("flagged_input", "contentFilter")  # of OpenRouter, Zhipu
 # Why an answer ended that its server could not finish.
-FAILED = frozenset(("error", "insufficient_system_resource"))
+FAILED = ("error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")
+LENGTH = ("length", "max_tokens", "model_length")  # why one that was too long
+THOUGHTS = ("thinking", "reasoning", "redacted_thinking", "thought")  # parts of a message
+UNKNOWN = -9999.0  # OpenAI's log-probability of a token that it has none of
 KEY = "OPENAI_API_KEY"  # of an endpoint that is named on the command line without another one
 # Names of tokens that are no texts: of vLLM, SentencePiece, and OpenAI's completions.
 TOKEN_ID = re.compile(r"token_id:\d+")
@@ -131,8 +141,8 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
     api: Literal["chat", "completions"] = "chat"
     # The default prompt format. In a chat, one without template is a single message (paper 1).
     format: Literal[*FORMATS] = "two-shot"  # type: ignore[valid-type]
-    concurrency: int = Field(8, ge=1)  # requests at a time
-    timeout: int = Field(120, ge=1)  # whole seconds until a request counts as lost
+    concurrency: int = Field(8, ge=1, le=1000)  # requests at a time
+    timeout: int = Field(120, ge=1, le=1_000_000)  # whole seconds until a request counts as lost
     retries: int = Field(8, ge=0)  # by openai's client, which waits longer each time
     server: Literal[*SERVERS] | None = None  # type: ignore[valid-type]
     leave_out: list[Literal[*OPTIONS]] = []  # type: ignore[valid-type]  # options that are never sent
@@ -143,6 +153,21 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         ge=1,
     )  # of one loaded model; repeated ones count
     revision: Word | None = None  # any word for the version that is served now
+
+    @field_validator("url")
+    @classmethod
+    def _with_a_host(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            found = parts.hostname and (parts.port is None or parts.port > 0)
+            (parts.hostname or "").encode("idna")
+        except ValueError:  # of the port, of brackets, of a label
+            found = None
+        if not found or not url.isprintable() or "\\" in url:
+            raise ValueError("it has no host, or a sign or a port that no address has")
+        if url.rstrip("/").endswith("/completions"):
+            raise ValueError("leave /completions or /chat/completions out, which `api` adds")
+        return url
 
     @property
     def name(self) -> str:
@@ -194,12 +219,19 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
         )
 
     def key(self) -> str | None:
-        """The key, read each time and stored nowhere; ModelError if its variable is not set."""
+        """The key, read each time and stored nowhere; ModelError if its variable is not set, or to
+        what no header can hold."""
         if self.key_env is None:
             return None
-        if value := os.environ.get(self.key_env, "").strip():
-            return value
-        raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
+        value = os.environ.get(self.key_env, "").strip()
+        if not value:
+            raise ModelError(f"{self.url} needs a key: set the environment variable {self.key_env}")
+        if not value.isascii() or not value.isprintable() or " " in value:
+            raise ModelError(
+                f"the key in {self.key_env} holds a space, a line break or a letter that no key "
+                "has; set it to the key alone"
+            )
+        return value
 
     def redacted(self, said: str) -> str:
         """A text for people without the key, which some servers repeat in what they say."""
@@ -433,11 +465,16 @@ class EndpointModel(Model):
         try:
             reply = completions.with_raw_response.create(**body, extra_body=extra)
         except openai.APIStatusError as error:
-            if call.get("echo") or not _names_a_filter(error):
+            try:
+                found = error.response.json()
+            except ValueError:
+                found = None
+            if call.get("echo") or not _refused(found):
                 raise
             return [Choice(text="", tokens=[], finish=FILTERED)], sorted(missing)
         try:
-            choices = Reply.model_validate_json(reply.text).choices
+            body = reply.content.removeprefix(BOM_UTF8)
+            choices = Reply.model_validate_json(body).choices
         except ValidationError as error:
             error.add_note(reply.text)  # for `_explained`: the error itself may hold half a key
             raise
@@ -494,12 +531,19 @@ class EndpointModel(Model):
     def _explained(self, error: Exception, prompt: str) -> ModelError:
         """One sentence for what went wrong, raised where the error, which may hold the key, is no
         context."""
+        import openai
+
         if isinstance(error, ValidationError):
             [fault, *_] = error.errors(include_input=False, include_url=False)
             place = ".".join(map(str, fault["loc"]))
             reason = f"{place} {fault['msg']} in {error.__notes__[0]}"
         else:
             reason = f"{error} {error.__cause__ or ''}"
+            body = getattr(error, "body", None)
+            if isinstance(error, openai.APIStatusError) and not (
+                isinstance(body, dict) and body.get("message")
+            ):
+                reason += f" - {error.response.text}"  # the client tells only messages
         redacted = self.endpoint.redacted(f"{type(error).__name__}: {reason}")
         shown = " ".join(redacted.split())[:400]
         status = getattr(error, "status_code", None)
@@ -511,6 +555,8 @@ class EndpointModel(Model):
             )
         elif status == 401 and not self.endpoint.key_env:
             remedy = f"set {KEY}, or name the variable with the key (key_env)"
+        elif status == 404:
+            remedy = "check the address, which mostly ends in /v1, and the model's name there"
         else:
             remedy = "mend it, then run again"
         end = prompt[-60:]
@@ -538,18 +584,26 @@ def _filtered(result: Any) -> bool:
     return any(isinstance(one, Generation) and one.filtered for one in several)
 
 
-def _names_a_filter(error: Any) -> bool:
-    """Whether the code of a server's error is that of a filter."""
-    if not isinstance(error.body, dict):
+def _refused(found: Any) -> bool:
+    """Whether a reply, or a part of one, says by one of its codes that a filter refused."""
+    if isinstance(found, list):
+        return any(_refused(part) for part in found)
+    if isinstance(found, str) and found.startswith("{"):  # a provider's own reply within another's
+        with suppress(ValueError):
+            return _refused(json.loads(found))
+    if not isinstance(found, dict):
         return False
-    codes = [error.body.get("code"), error.body.get("type")]
-    inner = error.body.get("innererror")
-    if isinstance(inner, dict):
-        codes.append(inner.get("code"))
-    metadata = error.body.get("metadata")  # of OpenRouter
-    if isinstance(metadata, dict) and "flagged_input" in metadata:
+    if any(flag in found for flag in FLAGS):
         return True
-    return not FILTERS.isdisjoint(str(code).lower() for code in codes)
+    if any(_is_filter(found.get(name)) for name in CODES):
+        return True
+    return any(_refused(part) for part in found.values())
+
+
+def _is_filter(code: Any) -> bool:
+    """Whether a code is a filter's."""
+    letters = re.sub("[^a-z]", "", code.lower()) if isinstance(code, str) else ""
+    return bool(FILTERS.search(letters))
 
 
 def _with_its_status(response: Any) -> None:
@@ -561,12 +615,12 @@ def _with_its_status(response: Any) -> None:
     response.read()
     try:
         found = response.json()
-    except ValueError:  # told where it is read
+    except (ValueError, RecursionError):  # told where it is read
         return
     if not isinstance(found, dict):
         return
     choices = found.get("choices") or []
-    failed = [c for c in choices if isinstance(c, dict) and c.get("finish_reason") in FAILED]
+    failed = [c for c in choices if isinstance(c, dict) and _ending(c) in FAILED]
     if failed:
         error = failed[0].get("error") or {}
     elif choices:
@@ -577,11 +631,16 @@ def _with_its_status(response: Any) -> None:
         return
     code = str(error.get("code")) if isinstance(error, dict) else ""
     status = int(code) if code.isdecimal() else 0
-    if code.lower() in FILTERS:
+    if not failed and _refused(found):
         status = 400
     elif not 400 <= status < 600:
         status = 503
     response.status_code = status
+
+
+def _ending(choice: Mapping[str, Any]) -> str:
+    """Why an answer ended, in small letters."""
+    return str(choice.get("finish_reason")).lower()
 
 
 # -- replies: what one lacks is not made up --------------------------------------------------------
@@ -594,7 +653,7 @@ class Token(BaseModel):
     """A token of a reply. The first one of a text has no log-probability."""
 
     token: str
-    data: list[int] | None = Field(None, alias="bytes")
+    data: list[Annotated[int, Field(ge=0, le=255)]] | None = Field(None, alias="bytes")
     # Rounding may lift that of a certain token above 0.
     logprob: Annotated[float, Field(le=1e-3)] | None
     top_logprobs: list["Token"] | None = None
@@ -632,11 +691,17 @@ class Token(BaseModel):
 
     @property
     def best(self) -> list[tuple[str, float]]:
-        """The alternatives, best first."""
+        """The alternatives, best first, each once, with the token itself."""
         pairs = []
         for alternative in self.top_logprobs or ():
-            if alternative.logprob is not None:
-                pairs.append((alternative.text, alternative.logprob))
+            if alternative.logprob is None:
+                continue
+            pair = (alternative.text, alternative.logprob)
+            if HALF in alternative.text or pair not in pairs:
+                pairs.append(pair)
+        known = HALF in self.text or self.text in dict(pairs)
+        if pairs and self.logprob is not None and not known:
+            pairs.append((self.text, self.logprob))
         pairs.sort(key=lambda pair: -pair[1])
         return pairs[:TOP]
 
@@ -647,28 +712,46 @@ def _tokens(logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     Completions of OpenAI and vLLM have parallel lists: {"tokens": [" Nai", "robi"],
     "token_logprobs": [-0.1, -0.2], "top_logprobs": [{" Nai": -0.1, ...}, ...]}. Chats and llama.cpp
     have a list of tokens as "content", each as `Token`."""
-    content = logprobs.get("content")
+    content = _object(logprobs).get("content")
     if content is not None:
         return content
     texts = logprobs.get("tokens") or []
     values = logprobs.get("token_logprobs") or []
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    if not len(texts) == len(values) == len(tops):
+        raise ValueError("its lists of tokens and of log-probabilities differ in length")
     tokens = []
     for text, value, top in zip(texts, values, tops, strict=True):
-        alternatives = [{"token": name, "logprob": p} for name, p in (top or {}).items()]
+        pairs = _object(top or {}).items()
+        alternatives = [{"token": name, "logprob": p} for name, p in pairs]
         tokens.append({"token": text, "logprob": value, "top_logprobs": alternatives})
     return tokens
 
 
+def _object(found: Any) -> dict[str, Any]:
+    """It, if it is an object of JSON; ValueError for other things."""
+    if isinstance(found, dict):
+        return found
+    raise ValueError(f"{str(found)[:40]!r} stands where an object is expected")
+
+
 def _joined(content: Any) -> Any:
-    """The text of a message that is told in parts, without those of a thought."""
+    """The text of a message that is told in parts, without those of a thought; ValueError for a
+    part that is no text."""
     if not isinstance(content, list):
         return content
     texts = []
     for part in content:
-        if isinstance(part, dict) and part.get("type") in ("text", "output_text"):
-            texts.append(part.get("text"))
-    return "".join(text for text in texts if isinstance(text, str))
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        kind = _object(part).get("type", "text")
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if kind not in THOUGHTS and not isinstance(text, str):
+            raise ValueError(f"a part of its content ({kind!r}) holds no text")
+        if kind not in THOUGHTS:
+            texts.append(text)
+    return "".join(texts)
 
 
 class Choice(BaseModel):
@@ -681,22 +764,22 @@ class Choice(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_any_server(cls, choice: dict[str, Any]) -> dict[str, Any]:
-        if "tokens" in choice:
+    def _of_any_server(cls, choice: Any) -> dict[str, Any]:
+        if "tokens" in _object(choice):
             return choice
-        message = choice.get("message") or {}
-        finish = choice.get("finish_reason")
+        message = _object(choice.get("message") or {})
+        finish = _ending(choice)
         text = _joined(message.get("content", choice.get("text")))
-        if text is None:
-            text = message.get("refusal")
-        if text is None and str(finish).lower() in FILTERS:
+        text = text or message.get("refusal") or text
+        if text is None and _is_filter(finish):
             text = ""
         if text is None and "content" in message and finish == "stop":
             text = None if message.get("tool_calls") else ""  # it ended at once
         reasoned = message.get("reasoning_content") or message.get("reasoning")
-        cut_off = finish == "length" and "message" in choice
+        cut_off = finish in LENGTH and "message" in choice
         without_answer = not text and (reasoned or cut_off)
-        if without_answer or (text and after_thought(text) is None):
+        unended = isinstance(text, str) and text and after_thought(text) is None
+        if without_answer or unended:
             raise ValueError(
                 "it ends in the model's reasoning; give that tokens (thinks: 2000), or switch it "
                 "off at the server,"
@@ -705,7 +788,7 @@ class Choice(BaseModel):
             "index": choice.get("index") or 0,
             "text": text,
             "tokens": _tokens(choice.get("logprobs") or {}),
-            "finish": str(finish),
+            "finish": finish,
         }
 
     def generation(
@@ -739,17 +822,17 @@ class Choice(BaseModel):
         if len(logprobs) < len(tokens):
             prompt = call["prompt"][-60:]
             raise ModelError(f"a token of the answer to {prompt!r} lacks its log-probability")
-        if any(np.isneginf(logprobs)):
+        if any(logprob <= UNKNOWN for logprob in logprobs):
             prompt = call["prompt"][-60:]
             raise ModelError(
-                f"a token of the answer to {prompt!r} has the log-probability -inf, though it was "
-                "chosen; leave out logprobs, or mend the server"
+                f"a token of the answer to {prompt!r} has the log-probability {min(logprobs)}, "
+                "though it was chosen; leave out logprobs, or mend the server"
             )
         alternatives = [token.best for token in tokens]
         if not all(alternatives):
             alternatives = []
         refused = [*missing]
-        if str(self.finish).lower() in FILTERS:
+        if _is_filter(self.finish):
             refused.append(FILTERED)
         return Generation(
             call["prompt"],
@@ -781,8 +864,14 @@ class Choice(BaseModel):
             raise ModelError(
                 f"the answer {answer!r} is repeated in tokens that do not add up to it"
             )
-        logprobs = [token.logprob for token in reversed(told[:n])]
-        return np.array(logprobs, dtype=np.float32)
+        values = [token.logprob for token in reversed(told[:n])]
+        logprobs = np.array(values, dtype=np.float32)
+        if (logprobs <= UNKNOWN).any():
+            raise ModelError(
+                f"a token of the answer {answer!r} has the log-probability {logprobs.min()}, as if "
+                "it were impossible; let the server tell those of its whole distribution"
+            )
+        return logprobs
 
 
 def covering(tokens: Sequence[Token], text: str, whole: str) -> int | None:

@@ -6,25 +6,37 @@ what the file says, name by name."""
 
 import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from factrobust.models.interface import ModelError
 
+VERSIONS = (2, 3)  # of the format
 # Settings that only say a tensor's shape, or how much a model may read: tensors are checked by
 # name.
 SHAPES = {
     "block_count", "context_length", "embedding_length", "feed_forward_length", "vocab_size",
     "expert_count", "expert_feed_forward_length", "expert_shared_feed_forward_length",
     "rope.scaling.finetuned", "rope.scaling.original_context_length", "tensor_data_layout",
-    "attention.causal",
 }  # fmt: skip
+# Settings without one of which llama.cpp reads no file, and transformers takes its own value.
+NEEDED = (
+    ("block_count",),
+    ("context_length",),
+    ("embedding_length",),
+    ("attention.head_count",),
+    ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"),
+)
+# What llama.cpp takes for a setting that a file leaves out. transformers may take another value.
+UNSAID = {"rope.freq_base": 10_000.0, "attention.sliding_window": 0}
 # Values with which a setting changes nothing.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "rope.scaling.type": ("none",), "rope.scaling.factor": (0, 1), "rope.scaling.attn_factor": (1,),
     "attention.sliding_window": (0,), "attention.clamp_kqv": (0,), "attention.max_alibi_bias": (0,),
     "attn_logit_softcapping": (0,), "final_logit_softcapping": (0,), "logit_scale": (1,),
     "residual_scale": (1,), "embedding_scale": (1,), "expert_weights_scale": (0, 1),
-    "expert_gating_func": (1,), "expert_shared_count": (0,), "leading_dense_block_count": (0,),
+    "attention.causal": (True,), "expert_gating_func": (1,),
+    "expert_shared_count": (0,), "leading_dense_block_count": (0,),
 }  # fmt: skip
 EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
 # How llama.cpp names the ways to split a text before its tokens are found: those that are GPT-2's,
@@ -32,6 +44,15 @@ EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", 
 AS_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat")
 # GPT-2's, where each digit stands alone as well.
 DIGITS_ALONE = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+# Of these a word that is a token by itself is never put together from parts; a file that says
+# nothing of BOS has it before every text.
+WORDS_FIRST = (
+    "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+    "jina-v5-nano", "tekken",
+)  # fmt: skip
+# Gemma models that scale queries by another width than a head's, by their layers.
+BY_ALL_HEADS = {"gemma2": 46, "gemma3_text": 62}
+SAMPLE = "a\n é 中 1"  # that every tokenizer must be able to read
 ROPE_FACTORS = "rope_freqs.weight"  # what the rotation's wavelengths are multiplied by (Llama 3)
 
 
@@ -93,8 +114,27 @@ MEANINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def check_form(file: Path, name: str) -> None:
+    """ModelError for a file that does not begin as a GGUF file of a version that is read."""
+    with open(file, "rb") as opened:
+        begin = opened.read(8)
+    if begin[:4] != b"GGUF" or len(begin) < 8:
+        raise ModelError(
+            f"{name} is no GGUF file (it begins with {begin!r}); fetch it anew, or give another"
+        )
+    version = int.from_bytes(begin[4:], "little")
+    if version not in VERSIONS:
+        swapped = int.from_bytes(begin[4:], "big") in VERSIONS
+        what = "big-endian" if swapped else f"of version {version}"
+        raise ModelError(
+            f"{name} is a GGUF file that is {what}, which is not read here; convert the original "
+            "folder with a current llama.cpp, or take that folder"
+        )
+
+
 def check_whole(reader: Any, name: str) -> None:
-    """ModelError for a part of a split file, and for one that is no model."""
+    """ModelError for a part of a split file, for one that is no model, and for one that leaves out
+    what its network needs."""
     kind = _text_of(reader, "general.type")
     if kind not in ("", "model"):
         raise ModelError(f"{name} is no model but {kind!r}; give the model's own file")
@@ -110,6 +150,16 @@ def check_whole(reader: Any, name: str) -> None:
             f"{name} holds {len(reader.tensors)} of the {int(told.contents())} tensors that its "
             "model has; join all parts with llama.cpp's `llama-gguf-split --merge`"
         )
+    architecture = _text_of(reader, "general.architecture")
+    for settings in NEEDED:
+        keys = [f"{architecture}.{setting}" for setting in settings]
+        if not architecture:
+            keys = ["general.architecture"]
+        if reader.fields.keys().isdisjoint(keys):
+            raise ModelError(
+                f"{name} does not say {keys[0]}, without which its numbers are unknown; fetch it "
+                "anew, or convert the original folder again"
+            )
 
 
 def check_settings(reader: Any, config: Any, name: str) -> None:
@@ -129,6 +179,51 @@ def check_settings(reader: Any, config: Any, name: str) -> None:
                 f"{name} says {key} = {value}, which transformers' reader of GGUF files leaves "
                 "out, so that its numbers would be wrong; take the original folder (safetensors)"
             )
+    for setting, value in UNSAID.items():
+        taken = MEANINGS[setting](config)
+        key = f"{architecture}.{setting}"
+        if key not in reader.fields and taken is not None and not _same(value, taken):
+            raise ModelError(
+                f"{name} does not say {key}, for which transformers takes {taken} and llama.cpp "
+                f"{value:g}; take the original folder (safetensors)"
+            )
+
+
+def complete_config(config: Any, reader: Any) -> None:
+    """Leave special tokens out of a configuration that the file does not name, and give a Gemma's
+    the width by whose root its queries are divided, as llama.cpp finds it: no file says it."""
+    for kind, key in {"bos": "bos", "eos": "eos", "pad": "padding"}.items():
+        if f"tokenizer.ggml.{key}_token_id" not in reader.fields and not config.is_encoder_decoder:
+            setattr(config, f"{kind}_token_id", None)  # not those of the architecture's first model
+    if config.model_type in BY_ALL_HEADS:
+        of_head = config.hidden_size // config.num_attention_heads
+        by_all = config.num_hidden_layers == BY_ALL_HEADS[config.model_type]
+        config.query_pre_attn_scalar = of_head if by_all else config.head_dim
+
+
+def complete_tokenizer(tokenizer: Any, reader: Any) -> None:
+    """Let a tokenizer find the tokens that llama.cpp finds, where transformers leaves out what a
+    file says, or what its kind implies."""
+    from tokenizers import decoders, normalizers
+
+    kind, split = (_text_of(reader, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+    backend = tokenizer.backend_tokenizer
+    if kind == "gpt2" and split in WORDS_FIRST:
+        backend.model.ignore_merges = True
+        if "tokenizer.ggml.add_bos_token" not in reader.fields:
+            tokenizer.add_bos_token = True
+    field = reader.fields.get("tokenizer.ggml.add_space_prefix")
+    spaced = field is None or bool(field.contents())
+    architecture = _text_of(reader, "general.architecture")
+    if kind == "llama" and (spaced or not architecture.startswith("gemma")):
+        # SentencePiece: a space before every text, and behind every special token.
+        steps = [normalizers.Prepend("▁")] if spaced else []
+        backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+        backend.pre_tokenizer = None
+        parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        stripped = [decoders.Strip(" ", 1, 0)] if spaced else []
+        backend.decoder = decoders.Sequence([*parts, *stripped])
+    tokenizer(SAMPLE)
 
 
 def check_tokenizer(reader: Any, name: str) -> None:
@@ -137,6 +232,12 @@ def check_tokenizer(reader: Any, name: str) -> None:
     from transformers.integrations.gguf import gguf_tokenizer_mapping
 
     kind, split = (_text_of(reader, f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+    if kind == "llama" and "tokenizer.ggml.merges" in reader.fields:
+        raise ModelError(
+            f"{name} holds merges (tokenizer.ggml.merges) beside the scores of its tokens, and "
+            "llama.cpp goes by the scores, transformers by the merges; take the original folder "
+            "(safetensors)"
+        )
     if kind != "gpt2" or split in gguf_tokenizer_mapping.GGUF_PRE_TOKENIZER_SPLITS:
         return
     if split not in AS_GPT2 and not (split in DIGITS_ALONE and _no_digit_is_joined(reader)):
@@ -207,6 +308,8 @@ def _of_experts(name: str) -> bool:
 def _take_rope_factors(tensor: Any, config: Any) -> bool:
     """Put factors of wavelengths into a configuration that has none; whether they found a place."""
     factors = tensor.data.astype(float).tolist()
+    if 2 * len(factors) != MEANINGS["rope.dimension_count"](config):
+        return False
     if all(factor == 1 for factor in factors):
         return True
     parameters = getattr(config, "rope_parameters", None) or {}

@@ -7,6 +7,7 @@ prompts."""
 import copy
 import json
 import operator
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -32,6 +33,7 @@ from factrobust.paths import BUILD
 
 Answer = str | Sequence[int]  # a text, or token ids
 Answers = Sequence[Answer]
+HALVES = re.compile("[\ud800-\udfff]")  # of signs in JSON
 FILTERED = "content_filter"  # in `Generation.refused`, as OpenAI calls it
 
 
@@ -370,6 +372,11 @@ def _texts(prompts: Sequence[str]) -> list[str]:
     _require(not isinstance(prompts, str), "prompts must be a list; put the one prompt into a list")
     for i, prompt in enumerate(prompts):
         _require(isinstance(prompt, str) and prompt != "", f"prompt {i} is {prompt!r}, not a text")
+        _require(
+            prompt.isascii() or not HALVES.search(prompt),
+            f"prompt {i} holds half a sign (a lone surrogate, such as \\ud83d), which no text file "
+            "has; write the sign out",
+        )
     return list(prompts)
 
 

@@ -35,7 +35,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "*.spm")
 MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")
 CHECKSUM = "sha256"  # of the files that were made of a GGUF file
-CHECKED = "checked"  # folders without this word may be of files that lack something
+CHECKED = "checked-2"  # folders without this word may be of files that lack something
 PREPARING = 20  # seconds that this takes, about
 WITH_WORK = (
     1.2  # memory of a model at work over that of its weights: the head is packed, batches run
@@ -253,6 +253,8 @@ def find_weights(name: str) -> Weights:
         adapter = base_of(path)
         if adapter:
             return _adapted(path, adapter)
+        if not has_tokenizer(path) and (inside := sorted(path.glob("*.gguf"))):
+            raise ModelError(f"the folder {name} holds a GGUF file; give the file: {inside[0]}")
         if not has_tokenizer(path):
             # transformers would make up a tokenizer to which every word is unknown.
             raise ModelError(f"the folder {name} holds no tokenizer; write it there, too")
@@ -415,6 +417,8 @@ def reading(what: str) -> Iterator[None]:
             mend = "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
+        elif "not supported yet" in said or "Unrecognized" in said:
+            mend = "take its original folder (safetensors), or another model"
         elif isinstance(error, NotImplementedError):
             mend = "take another model, or another kind of adapter"
         elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):

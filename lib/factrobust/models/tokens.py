@@ -95,20 +95,28 @@ def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
     return ids
 
 
-# The marks of a thought: of Qwen, DeepSeek and others, Mistral, Kimi, and of OpenAI's open models.
+# The marks of a thought: tags of most models, and those of Mistral, Kimi, Cohere, MedGemma, Gemma,
+# and of OpenAI's open models, also where special tokens have lost their signs. The answer may have
+# a mark of its own behind it.
+NAMES = r"(?:\w+:)?(?:think(?:ing)?|thought|reasoning|reflection|scratchpad|cot)"
 OPENS = (
-    r"<(?:\w+:)?think(?:ing)?>|<(?:thought|reasoning)>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|"
-    r"<\|channel\|>\s*(?:analysis|commentary)"
+    rf"<\|?{NAMES}(?:\s[^<>/]*)?\|?>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|START_THINKING)\|>|"
+    r"<unused94>|<\|channel>\s*thought|<\|channel\|>\s*(?:analysis|commentary)"
 )
 CLOSES = (
-    r"</(?:\w+:)?think(?:ing)?>|</(?:thought|reasoning)>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|"
-    r"<\|channel\|>\s*final\s*(?:<\|message\|>)?"
+    rf"<\|?/{NAMES}\|?>|<{NAMES}\s*/>|\[/THINK\]|◁/think▷|"
+    r"<\|end_of_thought\|>(?:\s*<\|begin_of_solution\|>)?|"
+    r"<\|END_THINKING\|>(?:\s*<\|START_RESPONSE\|>)?|<unused95>|<channel\|>|assistantfinal|"
+    r"<\|channel\|>\s*final\s*(?:<\|constrain\|>\w+)?(?:<\|message\|>)?"
 )
 OPENED = re.compile(rf"\s*(?:{OPENS})", re.I)
 CLOSED = re.compile(CLOSES, re.I)
 OPENED_BEFORE = re.compile(rf"(?:{OPENS})\s*$", re.I)  # by the chat template
 # In the text of a special token that may be one of these.
-THOUGHT = re.compile("think|thought|reason|channel|message", re.IGNORECASE)
+THOUGHT = re.compile(
+    "think|thought|reason|channel|message|start_response|begin_of_solution", re.IGNORECASE
+)
+BETWEEN = ("<|start|>", "<|end|>")  # around each channel of OpenAI's open models
 
 
 def after_thought(text: str, prompt: str = "") -> int | None:
@@ -142,7 +150,11 @@ def special(tokenizer: Any) -> Special:
     for token_id, token in tokenizer.added_tokens_decoder.items():
         if token.special:
             texts.setdefault(token_id, str(token))
-    marks = {token_id: text for token_id, text in texts.items() if THOUGHT.search(text)}
+    channels = "<|channel|>" in texts.values()
+    marks = {}
+    for token_id, text in texts.items():
+        if THOUGHT.search(text) or (channels and text in BETWEEN):
+            marks[token_id] = text
     ends = frozenset(texts) - {tokenizer.unk_token_id, *marks}
     return Special(ends, marks)
 
