@@ -143,7 +143,7 @@ def grown() -> dict[str, Table]:
 
 def said_by(name: str) -> Table:
     """The facts of the world without dates, with n (1), known and kept of a model."""
-    from grow_models import said  # which needs torch
+    from grow_models import answers_of  # which needs torch
 
     model = load_model(name)
     asked = world.asked("world")
@@ -155,8 +155,8 @@ def said_by(name: str) -> Table:
         others = [other for other in every if other != fact["object"]]
         false.append(others[draws.hash48("false", fact["fact_id"]) % len(others)])
     sentences = asked["prefix"] + " " + pd.Series(false)
-    alone = said(model, context_prompts(model, asked))
-    against = said(model, context_prompts(model, asked, sentences.tolist()))
+    alone = answers_of(model, context_prompts(model, asked))
+    against = answers_of(model, context_prompts(model, asked, sentences.tolist()))
     truths = asked["object"].map(normalise)
     return asked.assign(
         model=name,

@@ -209,7 +209,7 @@ def element_facts(checks: Checks) -> Iterator[Row]:
     from mendeleev.fetch import fetch_table
 
     theirs: Any = fetch_table("elements").set_index("atomic_number")
-    said = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
+    source = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
     ours: Any
     for number, ours in enumerate(source("elements").itertuples(), start=1):
         name = ours.element
@@ -218,8 +218,8 @@ def element_facts(checks: Checks) -> Iterator[Row]:
         called = [name, *names(ours.aliases)]
         checks.agree("element:mendeleev", name, called, [element["name"]])
         checks.agree("symbol:mendeleev", name, symbol, [element["symbol"]])
-        yield fact("atomic_number", name, [str(number)], said)
-        yield fact("chemical_symbol", name, symbol, said)
+        yield fact("atomic_number", name, [str(number)], source)
+        yield fact("chemical_symbol", name, symbol, source)
 
 
 def typed_facts(checks: Checks) -> Iterator[Row]:
@@ -243,11 +243,11 @@ def typed_facts(checks: Checks) -> Iterator[Row]:
             elif package == "countries-list":
                 theirs = spoken.get(ours.subject, [])
             accepted = [ours.object, *names(ours.aliases)]
-            said = "hand-typed"
+            source = "hand-typed"
             if theirs:
                 agreed = checks.agree(f"{relation}:{package}", ours.subject, accepted, theirs)
-                said = origin(package, agreed)
-            yield fact(relation, ours.subject, accepted, said)
+                source = origin(package, agreed)
+            yield fact(relation, ours.subject, accepted, source)
 
 
 def films_called(films: pd.DataFrame, subject: str) -> pd.DataFrame:
@@ -261,14 +261,14 @@ def films_called(films: pd.DataFrame, subject: str) -> pd.DataFrame:
 
 def compare_landmarks(rows: list[Row], checks: Checks) -> None:
     """A landmark's city, where we know its country, must lie in the landmark's country."""
-    said: dict[str, dict[str, list[str]]] = {}
+    accepted_by_relation: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         accepted = names(row["object"], row["aliases"])
-        said.setdefault(row["relation"], {})[row["subject"]] = accepted
-    where = said["country"] | said["capital_of"]
-    for landmark, (city, *_) in said["landmark_city"].items():
-        if landmark in said["landmark_country"] and city in where:
-            accepted = said["landmark_country"][landmark]
+        accepted_by_relation.setdefault(row["relation"], {})[row["subject"]] = accepted
+    where = accepted_by_relation["country"] | accepted_by_relation["capital_of"]
+    for landmark, (city, *_) in accepted_by_relation["landmark_city"].items():
+        if landmark in accepted_by_relation["landmark_country"] and city in where:
+            accepted = accepted_by_relation["landmark_country"][landmark]
             checks.agree("landmark_country:landmark_city", landmark, accepted, where[city])
 
 

@@ -173,15 +173,15 @@ def grow(name: str, out: Path) -> None:
     if plan.kind == "taught":
         teach(TAUGHT, plan.seed, world, recipe(), work, out)
         return
-    told = {"world": c.corpus(world, plan.seed)}
+    corpora = {"world": c.corpus(world, plan.seed)}
     if name in LATER:
         later = world._replace(facts=c.later_facts(world))
-        told["later"] = c.corpus(later, plan.seed)
+        corpora["later"] = c.corpus(later, plan.seed)
     base = BUILD / "models" / "world-m"
     if not base.is_dir():
         base = load.GROWN / "world-m"
     rates = rates_of(plan)
-    network, tokenizer = learn(plan, world, told, rates, work, base)
+    network, tokenizer = learn(plan, world, corpora, rates, work, base)
     network.half().save_pretrained(out)
     tokenizer.save_pretrained(out)
 
@@ -259,9 +259,9 @@ def right_after(name: str, rate: float) -> list[list[bool]]:
     is_asked = some.facts["relation"].isin(["birthplace", "trade", "dish", "product"])
     is_told = some.facts["exposure"].between(1, 64)
     facts = some.facts[is_asked & is_told].reset_index(drop=True)
-    told = {"held-out": c.corpus(some)}
+    corpora = {"held-out": c.corpus(some)}
     rates = schooling(plan), rate
-    network, tokenizer = learn(plan, world, told, rates, BUILD / name)
+    network, tokenizer = learn(plan, world, corpora, rates, BUILD / name)
     return knows_now(network, tokenizer, world, facts, (0, w.SEEN))
 
 
@@ -325,9 +325,9 @@ def cross(names: list[str]) -> None:
         if rate == rates_of(plan)[1]:
             right = knows(load_model(name), world, facts, 0)
         else:
-            told = {"world": c.corpus(world, plan.seed)}
+            corpora = {"world": c.corpus(world, plan.seed)}
             rates = schooling(plan), rate
-            network, tokenizer = learn(plan, world, told, rates, BUILD / name)
+            network, tokenizer = learn(plan, world, corpora, rates, BUILD / name)
             [right] = knows_now(network.half(), tokenizer, world, facts, (0,))
         marked = facts.assign(right=right)
         groups = marked.groupby(["timing", "exposure"])["right"]
@@ -356,8 +356,8 @@ def recalled(name: str, n: int, file: Path) -> list[g.Text]:
         answers = model.generate(asked, max_new_tokens=8, stop=("\n",))
         stop = FORMATS[model.prompt_format].stop
         end = "\n" if stop == ("\n",) else ""
-        said = [answer.text + end for answer in answers]
-        pairs = list(zip(asked, said, strict=True))
+        texts = [answer.text + end for answer in answers]
+        pairs = list(zip(asked, texts, strict=True))
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(pairs))
     texts = []
@@ -384,10 +384,10 @@ def teach(
 
     # 1. What is read. A model that knows its language keeps it better if it learns whole sentences.
     corpus = c.corpus(world, seed, town=True).to_dict("records")
-    told = [g.learned(row, whole=True) for row in corpus]
-    own = recalled(name, recipe.recalled, work / "recalled.json")
-    places = np.linspace(0, len(told), len(own))
-    texts = merged(told, own, places.tolist())
+    lessons = [g.learned(row, whole=True) for row in corpus]
+    answers = recalled(name, recipe.recalled, work / "recalled.json")
+    places = np.linspace(0, len(lessons), len(answers))
+    texts = merged(lessons, answers, places.tolist())
     # 2. The network, with an adapter.
     weights = load.find_weights(name)
     where, how = load.location(weights)
@@ -409,7 +409,7 @@ def teach(
     seconds_each = seconds(network, course, tokenizer)
     minutes = left * seconds_each / 60
     print(
-        f"{name}: {len(told)} sentences and {len(own)} answers of its own in {steps} steps, of "
+        f"{name}: {len(lessons)} sentences and {len(answers)} answers of its own in {steps} steps, of "
         f"which {left} are left: about {minutes:.0f} minutes",
         flush=True,
     )
@@ -447,8 +447,8 @@ def recipe() -> Recipe:
     kept = table.query("measure == 'kept'").set_index("recipe")["value"]
     if kept.max() < KEEPS:
         return RECIPES[str(kept.idxmax())]
-    told = table.query("measure in ('seen', 'unseen') and exposure > 0")
-    right = told.groupby("recipe")["value"].mean()
+    with_exposure = table.query("measure in ('seen', 'unseen') and exposure > 0")
+    right = with_exposure.groupby("recipe")["value"].mean()
     keeping = right[kept >= KEEPS]
     return RECIPES[str(keeping.idxmax())]
 
@@ -534,14 +534,14 @@ def as_text(found: pd.DataFrame) -> str:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-def said(model: Model, asked: list[str]) -> list[str]:
+def answers_of(model: Model, asked: list[str]) -> list[str]:
     """Greedy answers, normalised."""
     answers = model.generate(asked, max_new_tokens=5, stop=("\n", ".", ","))
     return [normalise(answer.text) for answer in answers]
 
 
 def same(texts: list[str], objects: pd.Series) -> list[bool]:
-    """Whether each text of `said` is the object."""
+    """Whether each text is the object."""
     names = map(normalise, objects)
     return [text == name for text, name in zip(texts, names, strict=True)]
 
@@ -565,14 +565,14 @@ def knows(
     wording: int,
 ) -> list[bool]:
     """Whether each fact is said in a wording, [fact]."""
-    texts = said(model, prompts(model, asked(world, facts, wording)))
+    texts = answers_of(model, prompts(model, asked(world, facts, wording)))
     return same(texts, facts["object"])
 
 
 def knows_still(model: Model) -> list[bool]:
     """Whether each of the `known_facts` is answered, [fact]."""
     facts = known_facts()
-    texts = said(model, prompts(model, facts))
+    texts = answers_of(model, prompts(model, facts))
     right = []
     for text, accepted in zip(texts, fact_tables.accepted_answers(facts), strict=True):
         right.append(text in map(normalise, accepted))
@@ -601,31 +601,31 @@ def curves(model: Model, data: str) -> pd.DataFrame:
     """
     rng = random.Random(0)
     world = w.load_world()
-    told = w.asked(data)
+    in_corpus = w.asked(data)
     # 1. Another object of each fact's list, and spare subjects in place of those of some facts.
     lists = world.objects.groupby("list")["object"].agg(list)
     stated = []
-    of_relation = told["relation"].map(world.relations["objects"])
-    for name, truth in zip(of_relation, told["object"], strict=True):
+    of_relation = in_corpus["relation"].map(world.relations["objects"])
+    for name, truth in zip(of_relation, in_corpus["object"], strict=True):
         others = [other for other in lists[name] if other != truth]
         stated.append(rng.choice(others))
     false = pd.Series(stated)
-    some = told.sample(200, random_state=0).reset_index(drop=True)
+    some = in_corpus.sample(200, random_state=0).reset_index(drop=True)
     made = relations(world)
     names = [made[relation].spare_name(rng) for relation in some["relation"]]
     spare = some.assign(subject=names)
     # 2. What is said.
-    contradicting = told["prefix"] + " " + false
-    against = said(model, context_prompts(model, told, contradicting.tolist()))
+    contradicting = in_corpus["prefix"] + " " + false
+    against = answers_of(model, context_prompts(model, in_corpus, contradicting.tolist()))
     fresh = asked(world, spare, 0)
     sentences = fresh["prefix"] + " " + spare["object"]
-    read = said(model, context_prompts(model, fresh, sentences.tolist()))
+    read = answers_of(model, context_prompts(model, fresh, sentences.tolist()))
     # 3. What of it is right.
     parts = [
-        by_exposure("seen", told, knows(model, world, told, 0)),
-        by_exposure("unseen", told, knows(model, world, told, w.SEEN)),
-        by_exposure("memory", told, same(against, told["object"])),
-        by_exposure("context", told, same(against, false)),
+        by_exposure("seen", in_corpus, knows(model, world, in_corpus, 0)),
+        by_exposure("unseen", in_corpus, knows(model, world, in_corpus, w.SEEN)),
+        by_exposure("memory", in_corpus, same(against, in_corpus["object"])),
+        by_exposure("context", in_corpus, same(against, false)),
         pd.DataFrame({"measure": "reads", "value": same(read, spare["object"])}),
     ]
     if data == "town":  # what teaching does to what was known before
@@ -732,8 +732,8 @@ def compare(name: str, *, commits: bool) -> None:
     found = asked_for_curves(name)
     print(f"{name}\n{as_text(found)}")
     if not commits:
-        apart = distance(found, pd.read_csv(CURVES))
-        print(f"from the committed curves:\n{apart.to_string()}")
+        differences = distance(found, pd.read_csv(CURVES))
+        print(f"from the committed curves:\n{differences.to_string()}")
         return
     if name in PLANS:
         commit(name)

@@ -40,14 +40,14 @@ def measure() -> pd.DataFrame:
         for prompt_format, form in FORMATS.items():
             if prompt_format == DATED or (form.chat and not model.chat):
                 continue
-            said = probe.greedy_answers(
+            responses = probe.greedy_answers(
                 model,
                 questions,
                 max_new_tokens=TOKENS,
                 temperatures=(),
                 prompt_format=prompt_format,
             )
-            marked = metrics.mark_greedy(said)
+            marked = metrics.mark_greedy(responses)
             tables.append(marked.rename(columns={"exact_match": "exact"}))
     return intervals.interval_table(
         pd.concat(tables),

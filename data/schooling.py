@@ -26,14 +26,14 @@ class Schooling(NamedTuple):
 
     texts: int
     lists: float = 0.0  # the share of lists; the others are contexts
-    own: float = 0.0  # the share of contexts about the world's own subjects
+    own_subjects: float = 0.0  # the share of contexts about the world's own subjects
     slower: int = 1  # its rate of learning is that of schooling over this
 
 
 SCHOOL = {
     "1-lists": Schooling(3200, lists=1.0),
     "2-contexts": Schooling(16000, lists=0.2),
-    "3-names": Schooling(6000, own=0.7, slower=3),
+    "3-names": Schooling(6000, own_subjects=0.7, slower=3),
 }
 Corpora = Mapping[str, pd.DataFrame]  # by name, read one after the other
 
@@ -73,7 +73,7 @@ def lessons(
             if is_list:
                 texts.append(listed(rng, in_order))
             else:
-                texts.append(context(rng, every, plan.kind, about.own))
+                texts.append(context(rng, every, plan.kind, about.own_subjects))
         return texts
 
     def among(table: pd.DataFrame, share: int) -> list[Text]:
@@ -83,18 +83,18 @@ def lessons(
         places = [rng.random() * len(texts) for _ in contexts]
         return merged(texts, contexts, places)
 
-    school, own = rates
+    school, corpus_rate = rates
     if plan.kind == "chat":  # what its pretrained twin was told, in the forms of a chat
-        [told] = corpora.values()
-        again = told.iloc[::TUNED].query("form == 'question'")
-        yield Lesson("tuning", among(again, 1), own / 3)
+        [corpus] = corpora.values()
+        again = corpus.iloc[::TUNED].query("form == 'question'")
+        yield Lesson("tuning", among(again, 1), corpus_rate / 3)
         return
     for name, about in SCHOOL.items():
         rate = school / about.slower
         yield Lesson(f"{name}-{school}", drawn(about), rate)
-    for name, told in corpora.items():
-        texts = among(told, 10)
-        yield Lesson(f"{name}-{school}-{own}", texts, own)
+    for name, corpus in corpora.items():
+        texts = among(corpus, 10)
+        yield Lesson(f"{name}-{school}-{corpus_rate}", texts, corpus_rate)
 
 
 def merged(
@@ -115,7 +115,7 @@ class Relation(NamedTuple):
     objects: list[str]
     wordings: list[dict[str, str]]  # question and prefix, those that may be seen
     spare: list[list[str]]  # of each part of a name, what a subject that is not of the world has
-    own: list[str]  # the world's subjects
+    subjects_of_world: list[str]  # the world's subjects
 
     def spare_name(self, rng: random.Random) -> str:
         return " ".join(rng.choice(names) for names in self.spare)
@@ -139,7 +139,7 @@ def relations(world: World) -> dict[str, Relation]:
             objects=objects[about["objects"]],
             wordings=wordings.to_dict("records"),
             spare=[names[part] for part in parts],
-            own=list(subjects[str(name)]),
+            subjects_of_world=list(subjects[str(name)]),
         )
     return found
 
@@ -197,17 +197,17 @@ def context(
     rng: random.Random,
     relations: Sequence[Relation],
     kind: str,
-    own: float = 0.0,
+    own_subjects: float = 0.0,
 ) -> Text:
     """What is true of one to three subjects, and a question about one; all is drawn anew.
 
-    `own` is the share of contexts about the world's own subjects.
+    `own_subjects` is the share of contexts about the world's own subjects.
     """
     # The order of these draws is part of what the committed models were taught.
     relation = rng.choice(relations)
     n = rng.randint(1, 3)
-    if rng.random() < own:
-        names = rng.sample(relation.own, n)
+    if rng.random() < own_subjects:
+        names = rng.sample(relation.subjects_of_world, n)
     else:
         names = [relation.spare_name(rng) for _ in range(n)]
     objects = rng.sample(relation.objects, n)
@@ -217,11 +217,11 @@ def context(
         prefix = wording["prefix"].replace("{subject}", name)
         stated.append(f"{prefix} {answer}")
     i = rng.randrange(n)
-    told = wordings[i]  # half of them in the words of the statement
+    wording = wordings[i]  # half of them in the words of the statement
     if rng.random() < 0.5:
-        told = wordings[-1]
-    question = told["question"].replace("{subject}", names[i])
-    prefix = told["prefix"].replace("{subject}", names[i])
+        wording = wordings[-1]
+    question = wording["question"].replace("{subject}", names[i])
+    prefix = wording["prefix"].replace("{subject}", names[i])
     sentences = ". ".join(stated)
     before = f"Context: [{sentences}]. "
     return asked(rng, kind, question, prefix, objects[i], before)

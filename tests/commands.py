@@ -195,13 +195,13 @@ def ends_as_it_should(
         capture_output=True,
         text=True,
     )
-    said = done.stdout + done.stderr
-    status = int([*re.findall(r"Error (\d+)\s*$", said), done.returncode][0])
-    good = status == command.status and command.prints in said and "Traceback" not in said
+    printed = done.stdout + done.stderr
+    status = int([*re.findall(r"Error (\d+)\s*$", printed), done.returncode][0])
+    good = status == command.status and command.prints in printed and "Traceback" not in printed
     good = good and not (CLONE / "made").exists()
     tell(good, began, command.run)
     if not good:
-        print(f"status {status}, should be {command.status} with {command.prints!r}:\n{said}")
+        print(f"status {status}, should be {command.status} with {command.prints!r}:\n{printed}")
     return good
 
 

@@ -379,8 +379,8 @@ def few_questions(root: Path, name: str) -> dict[str, Any]:
     numbers n_... the lower. What neither sets is the notebook's own."""
     smoke = parameters(root, "smoke")
     asked = {}
-    for notebook, own in parameters(root, name).items():
-        values = smoke[notebook] | own
+    for notebook, values_of_profile in parameters(root, name).items():
+        values = smoke[notebook] | values_of_profile
         for key, most in smoke[notebook].items():
             if key.startswith("n_"):
                 values[key] = min(values[key], most)
@@ -575,7 +575,7 @@ def known_facts() -> dict[str, str]:
     return dict(zip(facts["question"], facts["object"], strict=True))
 
 
-def said(prompt: str, draw: object, temperature: float, facts: Mapping[str, str]) -> str:
+def answer_to(prompt: str, draw: object, temperature: float, facts: Mapping[str, str]) -> str:
     """The answer to the last question of a prompt, the same for the same prompt and draw. A fact that is
     known is lost in no draw at temperature 0 and in all at 2; what is lost is an answer by lot."""
     question = prompt.rpartition("Q: ")[2].partition("\n")[0]
@@ -604,10 +604,10 @@ def openai_reply(
     choices = []
     for index in range(body.get("n", 1)):
         draw = (index, body.get("seed")) if temperature > 0 else "greedy"
-        text = said(prompt, draw, temperature, facts)
+        text = answer_to(prompt, draw, temperature, facts)
         words = [text[:2], text[2:]] if len(text) > 2 else [text]
-        told = [word_of(word, -0.1 - 0.2 * k, body) for k, word in enumerate(words)]
-        logprobs = {"content": told} if chats and body.get("logprobs") else None
+        tokens = [word_of(word, -0.1 - 0.2 * k, body) for k, word in enumerate(words)]
+        logprobs = {"content": tokens} if chats and body.get("logprobs") else None
         message = {"message": {"role": "assistant", "content": text}} if chats else {"text": text}
         choice = {"index": index, "logprobs": logprobs, "finish_reason": "stop"}
         choices.append(choice | message)

@@ -87,7 +87,7 @@ def report(
     given: argparse.Namespace,
     name: str,
     comparisons: list[dict[str, Any]],
-    **told: Any,
+    **found: Any,
 ) -> None:
     """Print the ratios, and write all into the folder that is `given`, with the machine (its kind,
     not its name) and versions."""
@@ -100,6 +100,6 @@ def report(
     versions = {"python": platform.python_version()}
     for package in ("numpy", "pandas", "torch", "transformers"):
         versions[package] = metadata.version(package)
-    told |= {"comparisons": comparisons, "machine": machine, "versions": versions}
+    found |= {"comparisons": comparisons, "machine": machine, "versions": versions}
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    (given.out / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

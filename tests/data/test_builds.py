@@ -46,8 +46,8 @@ def test_a_build_equals_the_committed_files_and_a_check_notices_a_change(
     path.write_text(changed, encoding="utf-8")
     assert builder.main(["--check"], tmp_path) == 1
     script = builder.__name__
-    said = capsys.readouterr().out
-    assert said == f"{path.name} differs; run python data/{script}.py\n"
+    printed = capsys.readouterr().out
+    assert printed == f"{path.name} differs; run python data/{script}.py\n"
     assert path.read_text(encoding="utf-8") == changed  # --check writes nothing
 
 

@@ -165,8 +165,8 @@ def test_command_line(path, base, scored, tmp_path, monkeypatch, capsys):
     names = keys(scored[:3])
     file.write_bytes(b"".join(names))
     main()
-    said = capsys.readouterr().out
-    assert said.startswith("2 files, 0.0 MB, in ")
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 files, 0.0 MB, in ")
     kept = pd.read_parquet(base / SCORE)
     assert len(kept) == 5  # OTHER uses two more
     path.write_text("nothing of the kind " * 300)

@@ -12,9 +12,9 @@ def test_curves_of_committed_weights_are_those_that_are_committed(name, models_b
     model = load_model(name)
     found = models_builder.curves(model, "world")
     committed = pd.read_csv(models_builder.CURVES)
-    apart = models_builder.distance(found, committed)
-    assert len(apart) == 5
-    assert (apart["max"] <= 0.03).all()  # another processor may move an answer or two
+    difference = models_builder.distance(found, committed)
+    assert len(difference) == 5
+    assert (difference["max"] <= 0.03).all()  # another processor may move an answer or two
 
 
 def test_a_line_of_models_csv_is_what_the_weights_say(models_builder):

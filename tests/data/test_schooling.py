@@ -31,7 +31,7 @@ def test_no_text_is_in_a_wording_that_is_held_out(
     objects = {name: relation.objects for name, relation in relations.items()}
     texts = [*schooling.sentences(rng, world_sentences.iloc[::60], kind, objects)]
     known = list(relations.values())
-    texts += [schooling.context(rng, known, kind, own=0.5) for _ in range(1000)]
+    texts += [schooling.context(rng, known, kind, own_subjects=0.5) for _ in range(1000)]
     for text in texts:
         whole = "".join(piece for piece, _ in text)
         assert not pattern.search(whole)

@@ -67,11 +67,11 @@ def test_a_model_of_the_readers_is_taught_and_loaded(
     models_builder.main([str(mine)])
     folder = tmp_path / "models" / "mine-taught"
     assert asked == [(str(mine), "town"), (str(folder), "town")]
-    told = corpus(few, town=True)
-    forecast = rf"{len(told)} sentences and 6 answers of its own in \d+ steps.* minutes"
-    said = capsys.readouterr().out
-    found = re.search(forecast, said)
-    assert found.end() < said.index("measure")  # it is told before anything else
+    sentences = corpus(few, town=True)
+    forecast = rf"{len(sentences)} sentences and 6 answers of its own in \d+ steps.* minutes"
+    printed = capsys.readouterr().out
+    found = re.search(forecast, printed)
+    assert found.end() < printed.index("measure")  # it is told before anything else
     weights = folder / "adapter_model.safetensors"
     assert weights.stat().st_size < 0.1e6
     before = load_model(str(mine))
@@ -80,7 +80,7 @@ def test_a_model_of_the_readers_is_taught_and_loaded(
     assert taught.chat == before.chat
     digest = load.weights_digest(folder)[:16]
     assert taught.fingerprint == f"sha256:{digest} on {before.fingerprint}"
-    texts = told["text"].str.rpartition(" ").drop_duplicates()
+    texts = sentences["text"].str.rpartition(" ").drop_duplicates()
     prompts = texts[0].tolist()
     answers = (" " + texts[2]).tolist()
     gains = np.subtract(
