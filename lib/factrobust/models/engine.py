@@ -43,21 +43,53 @@ class Rows(NamedTuple):
     at: Places
 
 
-class Body:
-    """The network below its head, run with explicit masks; and its head. With `dense` the tokens of
-    all rows go through the layers as one row (on the CPU). ModelError for a network that masks
-    cannot control: one without position ids, or with other attention than full and sliding."""
+class Asked:
+    """A network, and the logits of its hidden states."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
     scale: float = 1.0
     scales: Sequence[float] = (1.0,)  # that the head may need on the hidden states
     dense = False
 
-    def __init__(self, network: Any, *, dense: bool = True) -> None:
+    def __init__(self, network: Any) -> None:
         self.network = network
-        self.base = network.base_model
-        self.config = network.config.get_text_config()
+        self.config = network.config.get_text_config(decoder=True)
         self.device = next(network.parameters()).device
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Float32 logits [n, vocabulary] of hidden states [n, width]."""
+        logits: torch.Tensor = self.network.get_output_embeddings()(hidden).float()
+        if scale := getattr(self.config, "logit_scale", None):
+            logits = logits * scale
+        if scaling := getattr(self.config, "logits_scaling", None):
+            logits = logits / scaling
+        if cap := getattr(self.config, "final_logit_softcapping", None):
+            logits = torch.tanh(logits / cap) * cap
+        return logits
+
+
+class Plain(Asked):
+    """A network that is asked by its own forward passes of one row. Its logits stand for hidden
+    states."""
+
+    def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
+        super().__init__(network)
+        self.begin = begin
+        own_attention(network)
+        exact_head(network)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden.clone()  # callers change it in place
+
+
+class Body(Asked):
+    """The network below its head, run with explicit masks. With `dense` the tokens of all rows go
+    through the layers as one row (on the CPU). ModelError for a network that masks cannot control:
+    one without position ids, or with other attention than full and sliding."""
+
+    def __init__(self, network: Any, *, dense: bool = True) -> None:
+        super().__init__(network)
+        self.base = network.base_model
         self.kinds = set(getattr(self.config, "layer_types", None) or ())
         strange = sorted(self.kinds - ATTENTION)
         if "position_ids" not in inspect.signature(self.base.forward).parameters:
@@ -67,17 +99,11 @@ class Body:
                 f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
                 "exactly here; use a model with full or sliding attention and position ids"
             )
-        own_attention(network)
-        exact_head(network)
         # Whether tokens can run without padding: see `hidden`.
         on_cpu = self.device.type == "cpu"
         self.dense = dense and on_cpu and self.config._attn_implementation == "sdpa"
-        self.attach()
-
-    def attach(self) -> None:
-        """Let the network attend as this body needs it."""
         if self.dense:
-            set_attention(self.network, "sdpa", ATTEND)
+            dense_attention(network)
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
         """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
@@ -112,17 +138,6 @@ class Body:
             **places,
         ).last_hidden_state
 
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Float32 logits [n, vocabulary] of hidden states [n, width]."""
-        logits: torch.Tensor = self.network.get_output_embeddings()(hidden).float()
-        if scale := getattr(self.config, "logit_scale", None):
-            logits = logits * scale
-        if scaling := getattr(self.config, "logits_scaling", None):
-            logits = logits / scaling
-        if cap := getattr(self.config, "final_logit_softcapping", None):
-            logits = torch.tanh(logits / cap) * cap
-        return logits
-
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
         """The network's attention mask, or one for each kind of layer."""
         full = rows.seen[:, None]
@@ -143,22 +158,6 @@ class Body:
         seen."""
         dtype = self.network.dtype
         return (~mask).to(dtype) * torch.finfo(dtype).min
-
-
-class Plain:
-    """A network that is asked by its own forward passes of one row. Its logits stand for hidden
-    states."""
-
-    def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
-        self.network = network
-        self.begin = begin
-        self.config = network.config.get_text_config(decoder=True)
-        self.device = next(network.parameters()).device
-        own_attention(network)
-        exact_head(network)
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        return hidden.clone()  # callers change it in place
 
 
 def check_in_memory(network: Any, name: str) -> None:
@@ -203,6 +202,11 @@ def set_attention(network: Any, old: str, new: str) -> None:
 def own_attention(network: Any) -> None:
     """Let the network attend as transformers does, not by `attend`."""
     set_attention(network, ATTEND, "sdpa")
+
+
+def dense_attention(network: Any) -> None:
+    """Let the network attend by `attend`."""
+    set_attention(network, "sdpa", ATTEND)
 
 
 def exact_head(network: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from factrobust.models.engine import Plain, out_of_memory, own_attention
+from factrobust.models.engine import Plain, dense_attention, out_of_memory, own_attention
 from factrobust.models.interface import ModelError
 
 LENGTH = 14  # tokens of the longest row when a model is loaded
@@ -73,7 +73,8 @@ def verify_longer(model: Any, length: int) -> None:
     if isinstance(fast, Plain):
         return
     model.body = fast
-    fast.attach()
+    if fast.dense:
+        dense_attention(fast.network)
     why = _fault(model, rows, expected, (scored,))
     if why:
         _ask_plainly(model, plain, f"{why} in rows of {length} tokens")
