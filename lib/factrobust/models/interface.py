@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -84,39 +83,20 @@ class Job:
         return Job(self.operation, [self.requests[i] for i in indices], self.settings)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Model(ABC):
     """A language model. Subclasses answer jobs; the four operations are the same for all."""
 
     name: str  # it was loaded by
     fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
-    prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
-    chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
+    prompt_format: str = "prefix"  # its default, a key of `factrobust.models.prompts.FORMATS`
+    # Text around the user's message in its chat template, if any.
+    chat: tuple[str, str] | None = None
     listed_chat: bool = False  # `chat` is of data/models.csv, and not its tokenizer's template
     weight_bytes: float = 0.0  # in this process's memory: 0 of a model elsewhere, inf if not known
     stored_as: str = ""  # the form of the numbers in its file, if that is not the dtype
     # The operations that it does not have, or "token_ids", each with a sentence about it.
-    lacks: Mapping[str, str] = MappingProxyType({})
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        fingerprint: str,
-        prompt_format: str = "prefix",
-        chat: tuple[str, str] | None = None,
-        listed_chat: bool = False,
-        weight_bytes: float = 0.0,
-        stored_as: str = "",
-        lacks: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self.name = name
-        self.fingerprint = fingerprint
-        self.prompt_format = prompt_format
-        self.chat = chat
-        self.listed_chat = listed_chat
-        self.weight_bytes = weight_bytes
-        self.stored_as = stored_as
-        self.lacks = lacks
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     @abstractmethod
     def answer(self, job: Job) -> Batches:
