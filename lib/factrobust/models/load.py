@@ -102,6 +102,12 @@ def read_settings(path: Path) -> dict[str, Settings]:
     return lines
 
 
+def pinned_names() -> dict[str, str]:
+    """The names of the models whose weights are pinned, by the first word of their fingerprint."""
+    lines = read_settings(FILE).items()
+    return {f"sha256:{line.sha256[:16]}": name for name, line in lines if line.sha256}
+
+
 def load_model(
     name: str | Mapping[str, Any],
     *,
@@ -269,10 +275,10 @@ def find_weights(name: str) -> Weights:
             tokenizer = _hub_commit(settings.tokenizer, "tokenizer_config.json")
             identity += f" tokenizer {'@'.join(tokenizer)}"
         return Weights(there, identity, settings, hub, tokenizer)
-    bundled = [name for name, line in read_settings(FILE).items() if line.sha256]
+    known = ", ".join(pinned_names().values())
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(bundled)}, an existing folder, "
-        "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
+        f"no model is called {name!r}; give one of {known}, an existing folder, a .gguf file, "
+        "a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
 

@@ -11,6 +11,7 @@ computed is recorded at once, so a run that was interrupted goes on where it was
 import argparse
 import json
 import logging
+import re
 import secrets
 import shutil
 import signal
@@ -90,7 +91,8 @@ class Run:
         self.path = mode.root / notebook
         self.out = mode.root / "build" / "running" / mode.profile / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
-        self.cell = ""  # that is running: its number, and under which heading it stands
+        self.heading = self.cell = ""  # of the cell that is running; its number and heading
+        self.cells = 0
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = Manager(
@@ -108,6 +110,7 @@ class Run:
             source = read_canonical(self.path)
         except ValueError as error:
             raise NotebookError(str(error)) from error
+        self.cells = len(json.loads(source)["cells"]) + bool(self.parameters)
         result = self.out / self.notebook
         result.write_text(source, encoding="utf-8")
         node = self._run_cells(result)
@@ -129,8 +132,6 @@ class Run:
         failed.unlink(missing_ok=True)  # of an earlier run
         import papermill  # slow, so while the first kernels start
 
-        from factrobust.reproduce import cells
-
         try:
             run_sync(self.manager.start_kernel)(
                 cwd=str(self.path.parent),
@@ -145,8 +146,7 @@ class Run:
                 # Saved at its end: twice a cell takes longer than many a cell with figures.
                 request_save_on_cell_execute=False,
                 progress_bar=False,
-                engine_name=cells.ENGINE,
-                show=self.show_cell,
+                on_cell_start=self.show_cell,
             )
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
@@ -170,9 +170,12 @@ class Run:
         failed.unlink()
         return node
 
-    def show_cell(self, cell: str) -> None:
-        """A cell begins: what the one before told of its progress is over."""
-        self.cell = cell
+    def show_cell(self, cell: NotebookNode, cell_index: int) -> None:
+        """A cell begins, of code or of prose: what the one before told of its progress is over."""
+        if cell.cell_type == "markdown":
+            headings = re.findall(r"^#+ *(.*)", cell.source, re.MULTILINE)
+            [*_, self.heading] = [self.heading, *headings]
+        self.cell = f"cell {cell_index + 1} of {self.cells}, {self.heading}".removesuffix(", ")
         (self.out / "progress.txt").unlink(missing_ok=True)
 
     def progress(self) -> str:
@@ -342,7 +345,10 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
 
 def _made(root: Path, notebooks: Collection[str]) -> str:
     """ "43 notebooks, 180 tables and 83 figures"."""
-    made = [path for path in sorted((root / "figures").rglob("*.json")) if _by(path, notebooks)]
+    made = []
+    for about in (root / "figures").rglob("*.json"):
+        if json.loads(about.read_text("utf-8"))["notebook"] in notebooks:
+            made.append(about)
     figures = sum(path.with_suffix(".png").exists() for path in made)
     tables = len(made) - figures
     return (
@@ -353,10 +359,6 @@ def _made(root: Path, notebooks: Collection[str]) -> str:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _by(about: Path, notebooks: Collection[str]) -> bool:
-    return json.loads(about.read_text("utf-8"))["notebook"] in notebooks
 
 
 def _ask_again(

@@ -18,7 +18,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from factrobust.models.endpoint import read_endpoint
-from factrobust.models.load import BYTES, FILE, Settings, read_settings, settings_of
+from factrobust.models.load import BYTES, Settings, pinned_names, settings_of
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce import needs
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
@@ -43,13 +43,9 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 def recorded() -> pd.DataFrame:
     """The calls of the laptop profile, with the models' names: a row a notebook, model, operation,
     of models that have a line in data/models.csv."""
-    names = {}
-    for name, line in read_settings(FILE).items():
-        if line.sha256:
-            names[line.sha256[:16]] = name
     calls = pd.read_csv(DATA / "records" / "calls.csv")
-    digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
-    calls["model"] = digests.map(names)
+    identities = calls["model"].str.split().str[0]
+    calls["model"] = identities.map(pinned_names())
     return calls.dropna().astype(dict.fromkeys(NUMBERS, float))
 
 
