@@ -5,18 +5,17 @@ needs. With CLUSTER=local every worker has a share of the GPUs and a copy of the
 a slice of each job: hours fall with the number of workers.
 """
 
-from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
 import pandas as pd
 
-from factrobust.models.load import BYTES, Settings, settings_of
+from factrobust.models.load import BYTES, settings_of
 
 READING = 1.0  # GB a second that weights are loaded with
 # Dollars for a million tokens of prompts and of answers: OpenAI's gpt-4o-mini in 2025.
 PRICE = (0.15, 0.60)
-Cost = Callable[[pd.DataFrame, Settings], tuple[float, float]]  # GB of memory, and hours on one GPU
+CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
 
 
 class Gpus(NamedTuple):
@@ -33,21 +32,14 @@ def workers_for(memory: float, gpus: Gpus) -> int:
     return gpus.number // max(of_one, 1)
 
 
-def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
-    """A row a part: GB that a kernel needs, `workers` that can hold its largest model, and hours
-    with these (infinite where a model does not fit), without loading."""
+def of_parts(costs: pd.DataFrame, gpus: Gpus) -> pd.DataFrame:
+    """A row a part of `plan.costs`: GB that a kernel needs, `workers` that can hold its largest
+    model, and hours with these (infinite where a model does not fit), without loading."""
     rows = []
-    for part, asked in calls.groupby("part"):
-        costs = []
-        for name, own in asked.groupby("model"):
-            model = settings_of(str(name))
-            if model and model.sized:
-                costs.append(cost(own, model))
-        memory = max((gigabytes for gigabytes, _ in costs), default=0.0)
+    for part, models in costs.groupby("part"):
+        memory = models["GB memory"].max()
         workers = workers_for(memory, gpus)
-        hours = float("inf")
-        if workers:
-            hours = sum(hours for _, hours in costs) / workers
+        hours = models["hours"].sum() / workers if workers else float("inf")
         rows.append([part, memory, workers, hours])
     return pd.DataFrame(rows, columns=["part", "GB a kernel", "workers", "hours"])
 
@@ -67,22 +59,17 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     return sum(sizes.values()), float(read)
 
 
-def dollars(
-    asked: pd.DataFrame,
-    characters_a_token: float,
-    price: tuple[float, float],
-) -> float:
-    """What an endpoint takes for rows of calls, at prices for a million tokens."""
-    of_prompts, of_answers = price
-    read = asked["characters"].sum() / characters_a_token
+def dollars(asked: pd.DataFrame) -> float:
+    """What an endpoint takes for rows of calls."""
+    of_prompts, of_answers = PRICE
+    read = asked["characters"].sum() / CHARACTERS_A_TOKEN
     written = asked["written"].sum()
-    millionths = read * of_prompts + written * of_answers
-    return float(millionths / 1e6)
+    return float(read * of_prompts + written * of_answers) / 1e6
 
 
-def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float) -> str:
+def text(calls: pd.DataFrame, costs: pd.DataFrame, gpus: Gpus) -> str:
     """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
-    parts = of_parts(calls, gpus, cost)
+    parts = of_parts(costs.fillna({"GB memory": 0.0}), gpus)
     stored, read = disk(calls)
     plural = "s" if gpus.number > 1 else ""
     lines = [
@@ -102,7 +89,7 @@ def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float)
     )
     for name, asked in calls.groupby("model"):
         if "://" in str(name):
-            price = dollars(asked, characters_a_token, PRICE)
+            price = dollars(asked)
             lines.append(
                 f"{name} takes {asked['calls'].sum():,.0f} requests, {price:,.2f} dollars at "
                 f"{PRICE[0]:g} and {PRICE[1]:g} for a million tokens of prompts and of answers."
