@@ -38,7 +38,7 @@ from factrobust.models.cluster import cluster
 from factrobust.models.records import Records, asked_again, places
 from factrobust.paths import ROOT, write_atomically
 from factrobust.reproduce import again, forks
-from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, moved, present
+from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, present
 from factrobust.reproduce.notebook import (
     USED,
     kernel_environment,
@@ -329,10 +329,8 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
         if share > 0:
             report, asked, different = _ask_again(mode, wanted, share, seed)
         try:
-            held = held_by_git(mode.root)
-            found = present(mode.root)
-            report += differences(held, found)
-            compared = moved(held, found)
+            lines, compared = differences(held_by_git(mode.root), present(mode.root))
+            report += lines
         except NotHeldError as error:
             report.append(str(error))
             compared = "the numbers were compared with nothing"
