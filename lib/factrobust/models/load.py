@@ -191,17 +191,12 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     }
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
-        about["weight_bytes"] = _weight_bytes(settings, dtype)
+        count = settings.parameters if settings else 0
+        about["weight_bytes"] = count * BYTES[dtype] or float("inf")
         return about, partial(_in_memory, weights, dtype)
     from factrobust.models.cluster import ClusterModel
 
     return about, partial(ClusterModel, address, load_name=weights.name, dtype=dtype)
-
-
-def _weight_bytes(settings: Settings | None, dtype: str) -> float:
-    """Of a model's weights in memory; infinite if their number is not known."""
-    known = settings.parameters if settings else 0
-    return known * BYTES[dtype] if known else float("inf")
 
 
 class Packaged(NamedTuple):
@@ -327,7 +322,11 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
         return weights.hub[0], {"revision": weights.hub[1]}
     folder = Path(weights.name)
     digest = weights.identity.removeprefix("sha256:")
-    if weights.settings and (pinned := weights.settings.sha256) and weights.name not in EMBEDDED:
+    pinned = weights.settings.sha256 if weights.settings else ""
+    if pinned and weights.name in EMBEDDED:
+        files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
+        folder = converted(digest, files, weights.name)
+    elif pinned:
         folder = GROWN / weights.name
         check_there(weights.name)
         if weights_digest(folder) != pinned:
@@ -335,15 +334,10 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
                 f"the weights of {weights.name} in {folder} are not the ones this project was "
                 f"measured with; bring them back with `git checkout {folder}`"
             )
-        if adapter := base_of(folder):
-            return location(find_weights(adapter))
-    elif weights.settings and pinned:
-        files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
-        folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf" and folder.is_file():
-        folder = converted(digest, lambda: [Path(weights.name)], weights.name)
-    elif adapter := base_of(folder):
-        return location(find_weights(adapter))
+        folder = converted(digest, lambda: [folder], weights.name)
+    if below := base_of(folder):
+        return location(find_weights(below))
     # Else transformers asks the hub about tokenizers for some local folders, too.
     return os.fspath(folder), {"local_files_only": True}
 

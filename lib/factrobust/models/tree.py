@@ -166,9 +166,6 @@ def _pick(
         best = likeliest(logits, max(alternatives, 1))
     # 1. A token for each stream.
     cuts = given_cuts(settings)
-    falling = None
-    if "top_p" in cuts and "top_k" not in cuts:
-        falling = descending(logits)
     for temperature, members in by_temperature.items():
         nodes = list(members)
         streams = list(members.values())
@@ -178,8 +175,7 @@ def _pick(
         t = max(temperature, EPSILON)
         cut = plain
         if cuts:
-            ranked = None if falling is None else falling[nodes]
-            lowest = floors(plain, [t], cuts, ranked)
+            lowest = floors(plain, [t], cuts)
             cut = plain.masked_fill(plain < lowest, -torch.inf)
         if temperature == 0 and best:
             drawn = best.indices[nodes, :1]
@@ -404,13 +400,11 @@ def floors(
     shifted: torch.Tensor,
     temperatures: Sequence[float],
     cuts: Mapping[str, float],
-    falling: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
-    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in
-    descending order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the
-    last one stay."""
+    `shifted` are logits minus their maximum, [row, vocabulary]. `Model.temper` explains `cuts`;
+    tokens that tie with the last one stay."""
     shape = (len(shifted), len(temperatures))
     low = torch.full(shape, -torch.inf, device=shifted.device)
     if "top_k" in cuts:
@@ -422,10 +416,8 @@ def floors(
             counts = (shifted >= least).sum(dim=-1)
             ranked = torch.topk(shifted, int(counts.max())).values
             ranked = ranked.masked_fill(ranked < least, -torch.inf)
-        elif falling is None:
-            ranked = descending(shifted)
         else:
-            ranked = falling
+            ranked = descending(shifted)
         for column, t in enumerate(temperatures):
             low[:, column] = _nucleus_floor(ranked, t, cuts["top_p"])
     if "min_p" in cuts:
