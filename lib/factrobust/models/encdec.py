@@ -54,11 +54,12 @@ class Encoded(NamedTuple):
 
 
 class EncoderDecoder(Asked):
-    """A network's encoder, its decoder without the head, and the head. `begin` is its
-    `beginning`."""
+    """A network's encoder, its decoder without the head, and the head; with `scaled` its logits are
+    divided by the root of the width. `begin` is its `beginning`."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, *, scaled: bool) -> None:
         super().__init__(network)
+        self.scaled = scaled
         self.encoder = network.get_encoder()
         self.base = network.get_decoder()
         self.pad = network.config.pad_token_id or 0
@@ -67,13 +68,12 @@ class EncoderDecoder(Asked):
         if strange:
             raise ModelError(f"{type(network).__name__} has {' and '.join(strange)}")
         self.begin = beginning(network)
-        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
-        # it.
-        self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        logits = super().logits(hidden) * self.scale
+        logits = super().logits(hidden)
+        if self.scaled:
+            logits = logits * self.config.hidden_size**-0.5
         return logits if self.bias is None else logits + self.bias.float()
 
     def encode(self, prompts: list[Ids]) -> tuple[torch.Tensor, Encoded]:
@@ -149,7 +149,9 @@ class Seq2SeqLM(CausalLM):
         return Plain(self.network, beginning(self.network))
 
     def bodies(self) -> list[Callable[[], Any]]:
-        return [partial(EncoderDecoder, self.network)]
+        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
+        # it.
+        return [partial(EncoderDecoder, self.network, scaled=scaled) for scaled in (False, True)]
 
     def _pair(self, request: Mapping[str, Any]) -> Answer:
         source = self._encode(request["prompt"])

@@ -47,8 +47,6 @@ class Asked:
     """A network, and the logits of its hidden states."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
-    scale: float = 1.0
-    scales: Sequence[float] = (1.0,)  # that the head may need on the hidden states
     dense = False
 
     def __init__(self, network: Any) -> None:
