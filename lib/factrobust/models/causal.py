@@ -331,7 +331,7 @@ class CausalLM(Model):
             token_ids=stream.ids[:n],
             logprobs=stream.logprobs[:n],
             top_logprobs=top_logprobs,
-            tempered_logprobs=[] if stream.alternatives else stream.tempered[:n],
+            tempered_logprobs=[] if stream.top else stream.tempered[:n],
             curve=curve,
             entropies=stream.entropies[:n],
         )

@@ -49,7 +49,6 @@ class Stream:
 
     temperature: float
     uniforms: np.ndarray  # random numbers [token, halving]
-    alternatives: int = 0  # so many in `top`
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     tempered: list[float] = field(default_factory=list)
@@ -61,7 +60,7 @@ class Stream:
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
     """The streams of one request: one for a greedy answer, else `n` samples."""
     if "n" not in settings:
-        return [Stream(0.0, NO_NUMBERS, alternatives=TOP)]
+        return [Stream(0.0, NO_NUMBERS)]
     prompt = request["prompt"]
     temperature = request["temperature"]
     streams = []
@@ -160,10 +159,10 @@ def _pick(
     logits -= highest
     norm = log_norms(logits, [1.0]).float()
     by_temperature = _by_temperature(groups)
-    alternatives = max(group[0].alternatives for group in groups)
+    greedy = "n" not in settings
     best = None
-    if alternatives or 0 in by_temperature:
-        best = likeliest(logits, max(alternatives, 1))
+    if 0 in by_temperature:
+        best = likeliest(logits, TOP if greedy else 1)
     # 1. A token for each stream.
     cuts = given_cuts(settings)
     for temperature, members in by_temperature.items():
@@ -185,7 +184,7 @@ def _pick(
         logprobs = plain.gather(1, drawn) - norm[nodes]
         _append(streams, drawn, logprobs, tempered)
     # 2. What a greedy answer has besides.
-    if best:
+    if best and greedy:
         _append_further(groups, logits, best, norm, settings.get("temperatures"))
 
 
@@ -208,9 +207,7 @@ def _append_further(
     values = (best.values - norm).tolist()
     for group, names, logprobs in zip(groups, ids, values, strict=True):
         for stream in group:  # asked several times
-            k = stream.alternatives
-            if k:
-                stream.top.append((names[:k], logprobs[:k]))
+            stream.top.append((names, logprobs))
 
 
 Members = dict[int, list[Stream]]  # streams by their node
