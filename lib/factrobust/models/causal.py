@@ -29,7 +29,6 @@ from factrobust.models.engine import (
     Plain,
     Rows,
     by_prompt,
-    check_in_memory,
     in_batches,
     own_logits,
 )
@@ -102,7 +101,6 @@ class CausalLM(Model):
             ends = [ends]
         known = {*ends, tokenizer.eos_token_id} - {None}
         self.end_ids: Ids = sorted(known)
-        check_in_memory(network, self.name)
         verify(self)
         self.verified = LENGTH  # tokens of a row, up to which the body is known to be right
         self.lengths = lengths_of(self.body.config)

@@ -356,7 +356,7 @@ def _made(root: Path, notebooks: Collection[str]) -> str:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _ask_again(
@@ -369,7 +369,7 @@ def _ask_again(
     whether one came out different."""
     _, committed = places()
     total = again.count(committed, notebooks)
-    lines: list[str] = []
+    drawn_by: list[str] = []
     left_out: dict[str, str] = {}
     if mode.records == "fresh":
         asked = asked_again()
@@ -379,9 +379,8 @@ def _ask_again(
     else:
         drawn = again.draw(committed, share, seed, notebooks)
         compared, left_out = again.ask_again(drawn, lambda line: print(f"      {line}", flush=True))
-        lines.append(f"Drawn at random: {share:.3g} of the records, by SEED={seed}.")
-    lines = [*again.summary(compared, total), *lines]
-    lines += not_asked(left_out)
+        drawn_by = [f"Drawn at random: {share:.3g} of the records, by SEED={seed}."]
+    lines = [*again.summary(compared, total), *drawn_by, *not_asked(left_out)]
     file = mode.root / "build" / "asked-again.csv"
     again.save(compared, file)
     different = again.worst(compared)
@@ -422,12 +421,10 @@ def share_of(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    form = argparse.RawDescriptionHelpFormatter
-    name = "python -m factrobust.reproduce"
     parser = argparse.ArgumentParser(
-        prog=name,
+        prog="python -m factrobust.reproduce",
         description=__doc__,
-        formatter_class=form,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = parser.add_argument
     option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
@@ -438,13 +435,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="0: nothing, 1: everything",
     )
-    drawn_by = "the sample that is asked again; at random if it is not given"
     option(
         "--seed",
         type=int,
         default=secrets.randbelow(1_000_000),
         metavar="N",
-        help=drawn_by,
+        help="the sample that is asked again; at random if it is not given",
     )
     option(
         "--only",
@@ -452,20 +448,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="1.2, 1-decoding, or a glob of paths",
     )
-    on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
     option(
         "--cluster",
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help=on_workers,
+        help="ask the models on Dask workers: the scheduler's at ADDRESS, or local ones",
     )
-    started = "processes that --cluster starts (default: one a GPU, or one a core, four at most)"
     option(
         "--workers",
         type=int,
         metavar="N",
-        help=started,
+        help="processes that --cluster starts (default: one a GPU, or one a core, four at most)",
     )
     return parser
 
