@@ -315,23 +315,6 @@ def in_batches(
     if an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the
     threads."""
 
-    @torch.inference_mode()  # here, since a generator would leave it on in its caller
-    def attempt(batch: list[Any]) -> Batch | None:
-        """The result of a batch; None for one that does not fit into memory and can be halved."""
-        try:
-            return run(batch)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            first = batch[0]
-            is_divisible = isinstance(first, list) and len(first) > 1
-            if len(batch) > 1 or is_divisible:
-                return None
-            raise ModelError(
-                f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
-                "samples at once, or load the model with a smaller dtype"
-            ) from error
-
     shortest_first = _batches(items, sizes, budget)
     todo = deque(reversed(shortest_first))
     threads = torch.get_num_threads()
@@ -347,9 +330,9 @@ def in_batches(
                 while todo and len(begun) < ahead:
                     batch = todo.popleft()
                     # A single lane is this thread: a new one would have to start torch's threads.
-                    result: Result = functools.partial(attempt, batch)
+                    result: Result = functools.partial(_attempt, run, batch, name)
                     if lanes > 1:
-                        result = pool.submit(attempt, batch).result
+                        result = pool.submit(_attempt, run, batch, name).result
                     begun.append((batch, result))
                 batch, result = begun.popleft()
                 done = result()
@@ -362,6 +345,24 @@ def in_batches(
         finally:
             torch.set_num_threads(threads)
             give_back()
+
+
+@torch.inference_mode()  # not in `in_batches`: a generator would leave it on in its caller
+def _attempt(run: Callable[[list[Any]], Batch], batch: list[Any], name: str) -> Batch | None:
+    """The result of a batch; None for one that does not fit into memory and can be halved."""
+    try:
+        return run(batch)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        first = batch[0]
+        is_divisible = isinstance(first, list) and len(first) > 1
+        if len(batch) > 1 or is_divisible:
+            return None
+        raise ModelError(
+            f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer samples "
+            "at once, or load the model with a smaller dtype"
+        ) from error
 
 
 def _batches(items: list[Any], sizes: list[int], budget: int) -> list[list[Any]]:
