@@ -314,7 +314,6 @@ def in_batches(
     item). One that does not fit into memory is halved, and so is an item that is a list; ModelError
     if an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the
     threads."""
-
     shortest_first = _batches(items, sizes, budget)
     todo = deque(reversed(shortest_first))
     threads = torch.get_num_threads()

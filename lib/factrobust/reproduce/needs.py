@@ -32,18 +32,6 @@ def workers_for(memory: float, gpus: Gpus) -> int:
     return gpus.number // max(of_one, 1)
 
 
-def of_parts(costs: pd.DataFrame, gpus: Gpus) -> pd.DataFrame:
-    """A row a part of `plan.costs`: GB that a kernel needs, `workers` that can hold its largest
-    model, and hours with these (infinite where a model does not fit), without loading."""
-    rows = []
-    for part, models in costs.groupby("part"):
-        memory = models["GB memory"].max()
-        workers = workers_for(memory, gpus)
-        hours = models["hours"].sum() / workers if workers else float("inf")
-        rows.append([part, memory, workers, hours])
-    return pd.DataFrame(rows, columns=["part", "GB a kernel", "workers", "hours"])
-
-
 def disk(calls: pd.DataFrame) -> tuple[float, float]:
     """GB of the models' files, and GB that are read from them: each notebook loads each model
     once."""
@@ -59,39 +47,42 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     return sum(sizes.values()), float(read)
 
 
-def dollars(asked: pd.DataFrame) -> float:
-    """What an endpoint takes for rows of calls."""
-    of_prompts, of_answers = PRICE
-    read = asked["characters"].sum() / CHARACTERS_A_TOKEN
-    written = asked["written"].sum()
-    return float(read * of_prompts + written * of_answers) / 1e6
-
-
 def text(calls: pd.DataFrame, costs: pd.DataFrame, gpus: Gpus) -> str:
-    """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
-    parts = of_parts(costs.fillna({"GB memory": 0.0}), gpus)
-    stored, read = disk(calls)
+    """Paragraphs about the GPUs, the disk and the endpoints of a plan, from its calls and from
+    `plan.costs`."""
     plural = "s" if gpus.number > 1 else ""
     lines = [
         f"On {gpus.number} GPU{plural} of {gpus.memory:g} GB (--gpus, --gpu-memory), with "
         "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
-    for part, memory, workers, hours in parts.itertuples(index=False):
+    # 1. A part needs what its largest model needs; its models are asked one after the other.
+    together = 0.0
+    for part, models in costs.fillna({"GB memory": 0.0}).groupby("part"):
+        memory = models["GB memory"].max()
+        workers = workers_for(memory, gpus)
         time = "too large for them"
         if workers:
+            hours = models["hours"].sum() / workers
+            together += hours
             time = f"WORKERS={workers}, {hours:.2g} hours"
         lines.append(f"  {part}: {memory:.1f} GB a kernel, {time}")
-    fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
+    # 2. Disk.
+    stored, read = disk(calls)
     loading = read / READING / 3600
     lines.append(
-        f"Together {fitting:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
+        f"Together {together:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
         f"weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
     )
+    # 3. Endpoints.
+    of_prompts, of_answers = PRICE
     for name, asked in calls.groupby("model"):
-        if "://" in str(name):
-            price = dollars(asked)
-            lines.append(
-                f"{name} takes {asked['calls'].sum():,.0f} requests, {price:,.2f} dollars at "
-                f"{PRICE[0]:g} and {PRICE[1]:g} for a million tokens of prompts and of answers."
-            )
+        if "://" not in str(name):
+            continue
+        count, characters, written = asked[["calls", "characters", "written"]].sum()
+        tokens = characters / CHARACTERS_A_TOKEN
+        price = (of_prompts * tokens + of_answers * written) / 1e6
+        lines.append(
+            f"{name} takes {count:,.0f} requests, {price:,.2f} dollars at {of_prompts:g} and "
+            f"{of_answers:g} for a million tokens of prompts and of answers."
+        )
     return "\n".join(lines)
