@@ -70,6 +70,24 @@ class Compared(NamedTuple):
 # -- which records ---------------------------------------------------------------------------------
 
 
+Stratum = tuple[str, str, str]  # notebook, model and operation
+Place = tuple[str, int]  # a file, and a row of it
+
+
+def _strata(folder: Path, notebooks: Collection[str]) -> dict[Stratum, list[Place]]:
+    """Where the committed answers are that these notebooks use. One that several use belongs to the
+    first of them."""
+    strata: dict[Stratum, list[Place]] = {}
+    for name, about in read_index(folder)["files"].items():
+        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
+        for row, used_by in enumerate(users):
+            wanted = [notebook for notebook in used_by.split("\n") if notebook in notebooks]
+            if wanted:
+                stratum = min(wanted), about["model"], about["operation"]
+                strata.setdefault(stratum, []).append((name, row))
+    return strata
+
+
 def draw(
     folder: Path,
     share: float,
@@ -78,27 +96,18 @@ def draw(
 ) -> list[Recorded]:
     """A random sample of the committed answers in `folder` that these notebooks use.
 
-    Of each notebook, model and operation the same share is drawn, rounded up. An answer that
-    several notebooks use belongs to the first of them. Equal seeds draw the same."""
-    files = read_index(folder)["files"]
-    # 1. Where the answers of each notebook, model and operation are.
-    strata: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
-    for name, about in files.items():
-        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
-        for row, used_by in enumerate(users):
-            wanted = [notebook for notebook in used_by.split("\n") if notebook in notebooks]
-            if wanted:
-                stratum = min(wanted), about["model"], about["operation"]
-                strata.setdefault(stratum, []).append((name, row))
-    # 2. Draw.
+    Of each notebook, model and operation the same share is drawn, rounded up. Equal seeds draw the
+    same."""
+    # 1. Draw.
     generator = np.random.default_rng(seed)
     drawn: dict[str, dict[int, str]] = {}  # file -> row -> notebook
-    for (notebook, _, _), places in sorted(strata.items()):
+    for (notebook, _, _), places in sorted(_strata(folder, notebooks).items()):
         size = math.ceil(share * len(places) - 1e-9)  # 0.02 * 50 is 1, whatever its last digit
         for i in generator.choice(len(places), size=size, replace=False):
             name, row = places[i]
             drawn.setdefault(name, {})[row] = notebook
-    # 3. Read them.
+    # 2. Read them.
+    files = read_index(folder)["files"]
     found = []
     for name, rows in drawn.items():
         columns = read_columns(folder / name, files[name]["sha256"], COLUMNS)
@@ -110,13 +119,7 @@ def draw(
 
 def count(folder: Path, notebooks: Collection[str]) -> int:
     """How many committed answers these notebooks use."""
-    wanted = set(notebooks)
-    total = 0
-    for name, about in read_index(folder)["files"].items():
-        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
-        for used_by in users:
-            total += not wanted.isdisjoint(used_by.split("\n"))
-    return total
+    return sum(map(len, _strata(folder, notebooks).values()))
 
 
 # -- asking ----------------------------------------------------------------------------------------
