@@ -228,16 +228,18 @@ class Model(ABC):
         `needed` (a server merges tokens whose texts are equal)."""
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
-                if needed:
-                    most = _most_alternatives(answers)
-                    if most is not None and most < needed:
+                counts: list[int] = []  # at each position of answers that have a text
+                for answer in answers if needed else ():
+                    if answer.text:
+                        counts += map(len, answer.top_logprobs or [[]])
+                if counts:
+                    if max(counts) < needed:
                         raise ModelError(
-                            f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
-                            f"position where {needed} are needed; take a model or server that "
-                            "tells them (top_logprobs)"
+                            f"{self.name} tells the log-probabilities of {max(counts)} likeliest "
+                            f"tokens a position where {needed} are needed; take a model or server "
+                            "that tells them (top_logprobs)"
                         )
-                    if most is not None:
-                        needed = 0
+                    needed = 0
                 yield indices, answers
 
 
@@ -289,15 +291,6 @@ class RecordedModel(Model):
             model = self.load()
             memory.hold(self, model)
         return model
-
-
-def _most_alternatives(answers: Sequence[Generation]) -> int | None:
-    """The most alternatives at a position of one of these answers; None if none has a text."""
-    counts = []
-    for answer in answers:
-        if answer.text:
-            counts += [len(pairs) for pairs in answer.top_logprobs or [[]]]
-    return max(counts, default=None)
 
 
 @cache

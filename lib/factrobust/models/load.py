@@ -666,10 +666,11 @@ def _in_memory(
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
         auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
-        if configuration(weights).is_encoder_decoder:
+        config = configuration(weights)
+        if config.is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         with reading(weights.name):
-            if not is_quantised(configuration(weights)):
+            if not is_quantised(config):
                 check_kinds(sorted(Path(where).glob("*.safetensors")), weights.name)
             check_memory(weights, dtype)
             tell(f"{weights.name}: reading its weights")
