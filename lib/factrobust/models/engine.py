@@ -26,6 +26,7 @@ Result = Callable[[], Batch | None]  # waits for a batch; None if it has to be h
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
 ATTEND = "factrobust"  # the name of `attend` in transformers
+SDPA = "sdpa"  # of its own attention by torch
 LANES = 2  # batches at once, since small products and Python leave threads idle
 FEW = 4  # batches; with fewer, one lane would mostly wait for the other
 
@@ -73,7 +74,7 @@ class Plain(Asked):
     def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
         super().__init__(network)
         self.begin = begin
-        own_attention(network)
+        set_attention(network, SDPA)
         exact_head(network)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -99,42 +100,34 @@ class Body(Asked):
             )
         # Whether tokens can run without padding: see `hidden`.
         on_cpu = self.device.type == "cpu"
-        self.dense = dense and on_cpu and self.config._attn_implementation == "sdpa"
+        self.dense = dense and on_cpu and self.config._attn_implementation == SDPA
         if self.dense:
-            dense_attention(network)
+            set_attention(network, ATTEND)
 
     def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
         """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
         CPU the tokens of all rows go through the layers as one row without padding. Only `attend`
         puts them into their rows. The states of padding are then 0."""
-        masks = self._masks(rows, kv_positions)
-        shape = rows.ids.shape
-        cache.shape = shape
-        if not self.dense or len(rows.at[0]) == rows.ids.numel():  # no padding
-            cache.at = None
-            return self._run(rows.ids, rows.positions, masks, cache)
-        cache.at = rows.at
-        ids = rows.ids[rows.at][None]
-        positions = rows.positions[rows.at][None]
-        states = self._run(ids, positions, masks, cache, at=rows.at)
-        return spread(states[0], rows.at, shape)
-
-    def _run(
-        self,
-        ids: torch.Tensor,
-        positions: torch.Tensor,
-        masks: Any,
-        cache: Any,
-        **places: Places,
-    ) -> torch.Tensor:
-        return self.base(
+        is_padded = len(rows.at[0]) < rows.ids.numel()
+        at = rows.at if self.dense and is_padded else None
+        cache.at = at
+        cache.shape = rows.ids.shape
+        ids = rows.ids
+        positions = rows.positions
+        places = {}
+        if at:
+            ids = ids[at][None]
+            positions = positions[at][None]
+            places["at"] = at
+        states = self.base(
             input_ids=ids,
             position_ids=positions,
-            attention_mask=masks,
+            attention_mask=self._masks(rows, kv_positions),
             past_key_values=cache,
             use_cache=True,
             **places,
         ).last_hidden_state
+        return spread(states[0], at, cache.shape) if at else states
 
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
         """The network's attention mask, or one for each kind of layer."""
@@ -189,22 +182,12 @@ def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor
     return network(**inputs, **options).logits[0, -count:].float()
 
 
-def set_attention(network: Any, old: str, new: str) -> None:
-    """Let modules that attend by the function `old` do it by `new`."""
+def set_attention(network: Any, name: str) -> None:
+    """Let modules that attend by SDPA or by ATTEND do it by the one of that name."""
     for module in network.modules():
-        config = getattr(module, "config", None)
-        if config is not None and getattr(config, "_attn_implementation", None) == old:
-            config._attn_implementation = new
-
-
-def own_attention(network: Any) -> None:
-    """Let the network attend as transformers does, not by `attend`."""
-    set_attention(network, ATTEND, "sdpa")
-
-
-def dense_attention(network: Any) -> None:
-    """Let the network attend by `attend`."""
-    set_attention(network, "sdpa", ATTEND)
+        config: Any = getattr(module, "config", None)
+        if getattr(config, "_attn_implementation", None) in (SDPA, ATTEND):
+            config._attn_implementation = name
 
 
 def exact_head(network: Any) -> None:

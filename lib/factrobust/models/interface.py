@@ -289,7 +289,7 @@ class RecordedModel(Model):
             memory.make_room(self.weight_bytes)
             tell(f"{self.name}: loading")
             model = self.load()
-            memory.hold(self, model)
+            memory.holding[self] = model
         return model
 
 

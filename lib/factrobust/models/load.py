@@ -226,6 +226,13 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 }
 
 
+class OnHub(NamedTuple):
+    """A repository of the hub at a commit."""
+
+    repository: str
+    revision: str
+
+
 @dataclass(frozen=True)
 class Weights:
     """The place of a model's weights, which is known before anything is loaded. Every process finds
@@ -234,8 +241,8 @@ class Weights:
     name: str
     identity: str  # the part of a record's key that stands for them
     settings: Settings | None = None
-    hub: tuple[str, str] | None = None  # a repository and its commit
-    tokenizer: tuple[str, str] | None = None  # the same, if it comes from another one
+    hub: OnHub | None = None
+    tokenizer: OnHub | None = None  # if it comes from another one
 
 
 def find_weights(name: str) -> Weights:
@@ -297,12 +304,12 @@ def _adapted(path: Path, adapter: str) -> Weights:
     )
 
 
-def _hub_commit(name: str, file: str) -> tuple[str, str]:
+def _hub_commit(name: str, file: str) -> OnHub:
     """The repository of a hub id and the commit of its revision: the hub's, or else the cache's."""
     repository, _, revision = name.partition("@")
     revision = revision or "main"
     if re.fullmatch(r"[0-9a-f]{40}", revision):
-        return repository, revision
+        return OnHub(repository, revision)
     from huggingface_hub import hf_hub_download
 
     try:
@@ -312,14 +319,14 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
             f"{name} cannot be had from the hub ({str(error).split('. ')[0]}): check its name and "
             "the network, log in for a gated model, or give a folder, a .gguf file or an endpoint."
         ) from error
-    return repository, Path(path).parent.name
+    return OnHub(repository, Path(path).parent.name)
 
 
 def location(weights: Weights) -> tuple[str, dict[str, Any]]:
     """The arguments for from_pretrained. Embedded weights are checked; only hub models use the
     network."""
     if weights.hub:
-        return weights.hub[0], {"revision": weights.hub[1]}
+        return weights.hub.repository, {"revision": weights.hub.revision}
     folder = Path(weights.name)
     digest = weights.identity.removeprefix("sha256:")
     pinned = weights.settings.sha256 if weights.settings else ""
@@ -820,7 +827,7 @@ def _tokenizer(weights: Weights) -> Any:
 
     where, options = location(weights)
     if weights.tokenizer:
-        where, options = weights.tokenizer[0], {"revision": weights.tokenizer[1]}
+        where, options = weights.tokenizer.repository, {"revision": weights.tokenizer.revision}
     template = None
     for folder in adapters_of(weights):  # the outermost one that has its own counts
         if has_tokenizer(folder):
@@ -844,7 +851,7 @@ def parameter_count(name: str) -> int:
 
     weights = find_weights(name)
     if weights.hub:
-        found = hub.get_safetensors_metadata(weights.hub[0], revision=weights.hub[1])
+        found = hub.get_safetensors_metadata(weights.hub.repository, revision=weights.hub.revision)
     else:
         folder = Path(location(weights)[0])
         if Path(folder, gguf_files.INDEX).is_file():

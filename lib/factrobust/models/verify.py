@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from factrobust.models.engine import Plain, dense_attention, out_of_memory, own_attention
+from factrobust.models.engine import ATTEND, SDPA, Plain, out_of_memory, set_attention
 from factrobust.models.interface import ModelError
 
 LENGTH = 14  # tokens of the longest row when a model is loaded
@@ -51,7 +51,7 @@ def verify(model: Any) -> None:
     expected = by_own_passes(model, rows)
     why = ""
     for build in model.bodies():
-        own_attention(plain.network)
+        set_attention(plain.network, SDPA)
         try:
             model.body = build()
         except ModelError as error:
@@ -74,7 +74,7 @@ def verify_longer(model: Any, length: int) -> None:
         return
     model.body = fast
     if fast.dense:
-        dense_attention(fast.network)
+        set_attention(fast.network, ATTEND)
     why = _fault(model, rows, expected, (scored,))
     if why:
         _ask_plainly(model, plain, f"{why} in rows of {length} tokens")
@@ -241,7 +241,7 @@ def _short(error: Exception) -> str:
 
 
 def _ask_plainly(model: Any, plain: Any, why: str) -> None:
-    own_attention(plain.network)
+    set_attention(plain.network, SDPA)
     model.body = plain
     kind = type(plain.network).__name__
     print(

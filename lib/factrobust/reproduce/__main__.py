@@ -91,8 +91,9 @@ class Run:
         self.path = mode.root / notebook
         self.out = mode.root / "build" / "running" / mode.profile / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
-        self.heading = self.cell = ""  # of the cell that is running; its number and heading
         self.cells = 0
+        self.cell = ""  # that is running: its number, and under which heading it stands
+        self.heading = ""  # the last one before that cell
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = Manager(
