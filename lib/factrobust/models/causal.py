@@ -134,7 +134,7 @@ class CausalLM(Model):
 
     def _score(self, job: Job) -> Iterator[Batch]:
         tempered = job.operation == "temper"
-        pairs = [self._pair(request) for request in job.requests]
+        pairs = self._pairs(job)
         texts = [ids for ids, _ in pairs]
         lengths = [self._length(start, len(ids) - start) for ids, start in pairs]
         self._check(job, lengths, texts)
@@ -162,10 +162,13 @@ class CausalLM(Model):
 
         return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _pair(self, request: Mapping[str, Any]) -> Answer:
-        prompt = request["prompt"]
-        bos = self._begin(prompt)
-        return tokens.encode_pair(self.tokenizer, prompt, request["answer"], bos=bos)
+    def _pairs(self, job: Job) -> list[Answer]:
+        pairs = []
+        for request in job.requests:
+            prompt = request["prompt"]
+            bos = self._begin(prompt)
+            pairs.append(tokens.encode_pair(self.tokenizer, prompt, request["answer"], bos=bos))
+        return pairs
 
     def _rows_to_score(self, job: Job, pairs: list[Answer], prefix: SharedPrefix) -> Grouped:
         # Longer rows change last digits, which low temperatures magnify.

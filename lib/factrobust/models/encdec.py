@@ -5,7 +5,7 @@ position ids. So the nodes of the tree of answers (see `tree`) are rows of a bat
 own past, and its prompt's keys and values."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -153,10 +153,14 @@ class Seq2SeqLM(CausalLM):
         # it.
         return [partial(EncoderDecoder, self.network, scaled=scaled) for scaled in (False, True)]
 
-    def _pair(self, request: Mapping[str, Any]) -> Answer:
-        source = self._encode(request["prompt"])
-        target = tokens.encode_target(self.tokenizer, request["answer"])
-        return [*source, *target], len(source)
+    def _pairs(self, job: Job) -> list[Answer]:
+        sources = {prompt: self._encode(prompt) for prompt in {r["prompt"] for r in job.requests}}
+        pairs = []
+        for request in job.requests:
+            source = sources[request["prompt"]]
+            target = tokens.encode_target(self.tokenizer, request["answer"])
+            pairs.append(([*source, *target], len(source)))
+        return pairs
 
     def _rows_to_score(self, job: Job, pairs: list[Answer], prefix: SharedPrefix) -> Grouped:
         """A row has the answers to one prompt, each with a copy of the prompt's keys."""
