@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from factrobust.models.interface import ModelError
 
@@ -122,27 +122,7 @@ def after_thought(text: str, prompt: str = "") -> int | None:
     return None if OPENED.match(text) or OPENED_BEFORE.search(prompt) else 0
 
 
-class Special(NamedTuple):
-    """A tokenizer's special tokens that may stand in an answer: those that end it, and the texts of
-    those around a thought, which do not."""
-
-    ends: frozenset[int]
-    marks: Mapping[int, str]
-
-
 NO_MARKS: Mapping[int, str] = MappingProxyType({})
-
-
-def special(tokenizer: Any) -> Special:
-    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may
-    end its turn with one that nobody calls its end token."""
-    texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
-    for token_id, token in tokenizer.added_tokens_decoder.items():
-        if token.special:
-            texts.setdefault(token_id, str(token))
-    marks = {token_id: text for token_id, text in texts.items() if THOUGHT.search(text)}
-    ends = frozenset(texts) - {tokenizer.unk_token_id, *marks}
-    return Special(ends, marks)
 
 
 def continuation(
@@ -184,20 +164,6 @@ def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
     return text[: min(found)].rstrip() if found else None
 
 
-def covering(
-    tokenizer: Any,
-    last: int,
-    generated: Sequence[int],
-    text: str,
-    marks: Mapping[int, str] = NO_MARKS,
-) -> int:
-    """How many of the generated tokens cover `text`, the answer before the stop string."""
-    for n in range(len(generated)):
-        if continuation(tokenizer, last, generated[:n], marks).startswith(text):
-            return n
-    return len(generated)
-
-
 class Ending:
     """Where the answers of a job end: at an end token, at a special token once something was said,
     or at a stop string of its `settings`."""
@@ -210,14 +176,24 @@ class Ending:
     ) -> None:
         self.tokenizer = tokenizer
         self.end_ids = end_ids
-        self.special = special(tokenizer)  # which the tokenizer may have been given since
         self.stop = settings["stop"]
         self.skip_blank = settings.get("skip_blank", False)
+        # Special tokens are left out of a text, but for the one of an unknown letter. A model may
+        # end its turn with one that nobody calls its end token. Those around a thought end nothing.
+        texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
+        for token_id, token in tokenizer.added_tokens_decoder.items():
+            if token.special:
+                texts.setdefault(token_id, str(token))
+        self.marks = {}
+        for token_id, text in texts.items():
+            if THOUGHT.search(text):
+                self.marks[token_id] = text
+        self.special = {*texts} - {tokenizer.unk_token_id, *self.marks}
 
     def may_be_at(self, token: int) -> bool:
         """Whether an answer may end with this token. Few tokens end one, and this saves
         decoding."""
-        if token in self.end_ids or token in self.special.ends:
+        if token in self.end_ids or token in self.special:
             return True
         text = self.tokenizer.decode([token]) + " "
         return any(string[-1] in text or not string.isascii() for string in self.stop)
@@ -226,16 +202,20 @@ class Ending:
         """Whether the last of an answer's tokens ends it by itself."""
         if ids[-1] in self.end_ids:
             return True
-        ends = self.special.ends
-        return ids[-1] in ends and any(i not in ends for i in ids[:-1])
+        *before, token = ids
+        is_said = any(i not in self.special for i in before)
+        return is_said and token in self.special
 
     def text(self, last: int, ids: Sequence[int]) -> str:
         """The text of an answer behind the prompt's `last` token."""
-        return continuation(self.tokenizer, last, ids, self.special.marks)
+        return continuation(self.tokenizer, last, ids, self.marks)
 
     def reached(self, last: int, ids: Sequence[int]) -> bool:
         """Whether an answer is complete."""
-        return self.closed(ids) or cut(self.text(last, ids), self.stop, self.skip_blank) is not None
+        if self.closed(ids):
+            return True
+        text = self.text(last, ids)
+        return cut(text, self.stop, self.skip_blank) is not None
 
     def said(self, last: int, ids: Sequence[int]) -> tuple[str, int]:
         """The text of an answer before its end, and how many of its tokens cover it."""
@@ -243,6 +223,9 @@ class Ending:
             ids = ids[:-1]
         text = self.text(last, ids)
         short = cut(text, self.stop, self.skip_blank)
-        if short is None:
-            return text, len(ids)
-        return short, covering(self.tokenizer, last, ids, short, self.special.marks)
+        if short is not None:
+            for n in range(len(ids)):
+                if self.text(last, ids[:n]).startswith(short):
+                    return short, n
+            text = short
+        return text, len(ids)
