@@ -125,10 +125,8 @@ def test_known_values(encoder):
     assert encoder.similarity([]).shape == (0,)
 
 
-def test_each_distinct_text_is_embedded_once_while_its_vector_is_kept(computed, monkeypatch):
-    monkeypatch.setattr(sentences, "GROUPS", 2)  # whose vectors the next ones find
-    encoder = Encoder()
-    encoder.similarity(
+def test_each_distinct_text_is_embedded_once(computed):
+    Encoder().similarity(
         [
             ["b", "a"],
             ["a", "b", "c", ""],
@@ -137,11 +135,6 @@ def test_each_distinct_text_is_embedded_once_while_its_vector_is_kept(computed, 
         ]
     )
     assert sorted(itertools.chain(*computed)) == ["a", "b", "c"]
-    computed.clear()
-    monkeypatch.setattr(sentences, "VECTORS", 2)  # the latest stay
-    for group in (["a", "b"], ["c", "b", "d"], ["b", "a"], ["b", "d"]):
-        encoder.similarity([group])
-    assert computed == [["c", "d"], ["a", "b"], ["d"]]
 
 
 def test_what_the_records_hold_is_not_computed(computed, tmp_path):

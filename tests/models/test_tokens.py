@@ -86,11 +86,17 @@ def test_an_answer_needs_a_token_before_it(toy_model):
         toy.score(["\u200b"], [[2]])
 
 
-def test_continuation_keeps_the_leading_space_and_covering_counts_tokens(real):
+def test_continuation_keeps_the_leading_space_and_an_ending_counts_tokens(real):
     _, last, *rest = tokens.encode(real, "It is Paris, France", bos=[])
     assert tokens.continuation(real, last, rest) == " Paris, France"
-    for text, n in ((" Paris", 1), ("", 0), (" Paris, Fr", len(rest))):
-        assert tokens.covering(real, last, rest, text) == n
+    cases = (
+        (",", " Paris", 1),
+        (" Par", "", 0),
+        ("ance", " Paris, Fr", len(rest)),
+    )
+    for stop, text, n in cases:
+        ending = tokens.Ending(real, [], {"stop": [stop]})
+        assert ending.said(last, rest) == (text, n)
 
 
 def test_a_listed_chat_is_asked_as_it_was_measured():
@@ -128,7 +134,7 @@ def test_what_stands_between_two_channels_ends_no_answer(toy_model):
     for marks, ends in ((["<|end|>"], True), (["<|end|>", "<|channel|>"], False)):
         tokenizer.add_special_tokens({"additional_special_tokens": marks})
         token_id = tokenizer.convert_tokens_to_ids("<|end|>")
-        assert (token_id in tokens.special(tokenizer).ends) == ends
+        assert (token_id in tokens.Ending(tokenizer, [], {"stop": []}).special) == ends
 
 
 def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
@@ -140,10 +146,10 @@ def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
     marks = ["<pad>", "<|eot|>", "[THINK]", "<|channel|>"]
     toy.tokenizer.add_special_tokens({"additional_special_tokens": marks})
     pad, eot, think, channel = toy.tokenizer.convert_tokens_to_ids(marks)
-    found = tokens.special(toy.tokenizer)
+    found = tokens.Ending(toy.tokenizer, [], {"stop": []})
     assert found.marks == {think: "[THINK]", channel: "<|channel|>"}
-    assert {eot, pad} < found.ends
-    assert toy.tokenizer.unk_token_id not in found.ends
+    assert {eot, pad} < found.special
+    assert toy.tokenizer.unk_token_id not in found.special
     [made] = toy.generate(["Who?"], max_new_tokens=9)
     assert made.text == "[THINK] Lima<|channel|>"
     assert made.token_ids[-1] == channel  # the end is no part of the answer

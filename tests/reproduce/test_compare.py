@@ -98,7 +98,8 @@ OLD = {FIRST: "model,frs\ngemma,0.5\nsmollm,10.0\n", OTHER: "x\n1.0\n"}
 
 def test_the_report_counts_moves_and_places_the_largest():
     new = OLD | {FIRST: "model,frs\ngemma,0.6\nsmollm,10.5\n"}
-    *report, meaning = differences(OLD, new)
+    [*report, meaning], moved = differences(OLD, new)
+    assert moved == "2 of 3 numbers moved"
     assert report == [
         "Compared with what git holds: 3 numbers in 2 tables.",
         "2 numbers moved by more than 1e-06 (relative); the largest moves:",
@@ -107,13 +108,16 @@ def test_the_report_counts_moves_and_places_the_largest():
     ]
     assert "all others come from a change of code, data or versions" in meaning
     # What another processor moves is told to be no fault.
-    *_, meaning = differences(OLD, OLD | {OTHER: "x\n1.00001\n"})
+    [*_, meaning], _ = differences(OLD, OLD | {OTHER: "x\n1.00001\n"})
     assert meaning.startswith("Moves of this size are no fault")
     # Jitter is no move, and other changes are named.
     new = OLD | {OTHER: "x\n1.0000000001\n", "figures/1/x.json": "{}"}
-    assert differences(OLD, new)[1:] == ["No number moved by more than 1e-06 (relative)."]
+    [_, *rest], moved = differences(OLD, new)
+    assert moved == "none of 3 numbers moved"
+    assert rest == ["No number moved by more than 1e-06 (relative)."]
     new = {FIRST: "model,frs\ngemma,0.5\n", "figures/new.csv": "x\n1\n"}
-    assert differences(OLD, new)[2:] == [f"Changed in {FIRST}, rows: 2 -> 1"]
+    [_, _, *rest], _ = differences(OLD, new)
+    assert rest == [f"Changed in {FIRST}, rows: 2 -> 1"]
 
 
 def test_the_baseline_is_what_git_holds(tmp_path):
@@ -136,7 +140,7 @@ def test_the_baseline_is_what_git_holds(tmp_path):
     # A run's numbers in the working tree leave it as it is; what is staged counts.
     (root / OTHER).write_text("x\n2.0\n")
     assert held_by_git(root) == found
-    assert "column x: 1 -> 2" in "\n".join(differences(found, present(root)))
+    assert "column x: 1 -> 2" in "\n".join(differences(found, present(root))[0])
     subprocess.run(add, cwd=root, check=True)
     assert held_by_git(root) == present(root) != found
     # Another process that holds git's lock changes nothing.

@@ -29,12 +29,9 @@ def dates_of(fact_id: str, *dates: str) -> pd.DataFrame:
 class YearModel(Model):
     """Tokens are words; the first one's log-probability is that of the year, others' are -0.25."""
 
-    name = "by year"
-    fingerprint = "by year"
-    prompt_format = "prefix"
-    chat = ("<user>", "<model>\n")
-
     def __init__(self, logprob: Callable[[int], float]) -> None:
+        chat = ("<user>", "<model>\n")
+        super().__init__(name="by year", fingerprint="by year", chat=chat)
         self.logprob = logprob
         self.asked: list[tuple[str, str]] = []
 

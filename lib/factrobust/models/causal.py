@@ -29,12 +29,12 @@ from factrobust.models.engine import (
     Plain,
     Rows,
     by_prompt,
-    check_in_memory,
     in_batches,
     own_logits,
 )
 from factrobust.models.extra import MptBody
 from factrobust.models.interface import Generation, Job, Model, ModelError
+from factrobust.models.tokens import Ids
 from factrobust.models.verify import LENGTH, lengths_of, verify, verify_longer
 
 SHORT_PREFIX = 8  # to share fewer tokens saves nothing
@@ -43,11 +43,12 @@ LONG = 256  # tokens in it: the mask of a longer row costs too much
 KEPT_BYTES = 1 << 28  # of hidden states that a temper job leaves for the next one
 CROWDED = 0.8  # a batch shrinks when no more than this share of its rows is in use
 
-Answer = tuple[list[int], int]  # token ids of prompt + answer, and the place of the answer's first
-Answered = tuple[list[int], list[list[int]]]  # token ids of a prompt, and of its answers
-Along = tuple[torch.Tensor, list[int]]  # hidden states [place, width], the place of each token
-Grouped = tuple[list[list[int]], list[int]]  # rows of numbers, and the tokens of each row
-Cut = Callable[[str], str | None]  # `tokens.cut` with a job's settings
+Numbers = list[int]  # of requests, rows or places
+Answer = tuple[Ids, int]  # token ids of prompt + answer, and the place of the answer's first
+Answered = tuple[Ids, list[Ids]]  # token ids of a prompt, and of its answers
+Along = tuple[torch.Tensor, Numbers]  # hidden states [place, width], the place of each token
+Grouped = tuple[list[Numbers], Numbers]  # rows of numbers, and the tokens of each row
+Said = Callable[[int, tuple[int, ...]], tuple[str, int]]  # `tokens.Ending.said`
 
 
 class SharedPrefix(NamedTuple):
@@ -60,6 +61,16 @@ class SharedPrefix(NamedTuple):
 NO_PREFIX = SharedPrefix()
 
 
+class Pass(NamedTuple):
+    """A forward pass: its rows, hidden states [row, q, width], the keys, and their positions
+    [row, key]."""
+
+    rows: list["Row"]
+    hidden: torch.Tensor
+    cache: Keys
+    kv_positions: torch.Tensor
+
+
 class CausalLM(Model):
     """A transformers decoder-only model in memory. One forward pass has at most `tokens_per_batch`
     new tokens. The head is applied at most at `logits_per_batch` positions at once, each of which
@@ -67,7 +78,6 @@ class CausalLM(Model):
 
     body: Any  # how the network is asked: a `Body` if that was found right, else `Plain`
     _last_prefix = NO_PREFIX  # of the last job
-    _special = tokens.NONE_SPECIAL  # of its tokenizer, which may be given more
     # What `_along` found for the last temper job, batch by batch.
     _tempered: Mapping[Any, Along] = MappingProxyType({})
 
@@ -90,8 +100,7 @@ class CausalLM(Model):
         if not isinstance(ends, list):
             ends = [ends]
         known = {*ends, tokenizer.eos_token_id} - {None}
-        self.end_ids: list[int] = sorted(known)
-        check_in_memory(network, self.name)
+        self.end_ids: Ids = sorted(known)
         verify(self)
         self.verified = LENGTH  # tokens of a row, up to which the body is known to be right
         self.lengths = lengths_of(self.body.config)
@@ -112,12 +121,12 @@ class CausalLM(Model):
         return [functools.partial(Body, self.network, dense=dense) for dense in (True, False)]
 
     @functools.cached_property
-    def bos(self) -> list[int]:
+    def bos(self) -> Ids:
         """The special tokens that the tokenizer puts before every text
         (`tokens.before_every_text`)."""
         return tokens.before_every_text(self.tokenizer)
 
-    def _begin(self, prompt: str) -> list[int]:
+    def _begin(self, prompt: str) -> Ids:
         """Those of them that come before this prompt: a tokenizer's chat template writes its
         own."""
         chat = None if self.listed_chat else self.chat
@@ -125,21 +134,12 @@ class CausalLM(Model):
 
     def _score(self, job: Job) -> Iterator[Batch]:
         tempered = job.operation == "temper"
-        pairs = []
-        for request in job.requests:
-            prompt = request["prompt"]
-            pair = tokens.encode_pair(
-                self.tokenizer,
-                prompt,
-                request["answer"],
-                bos=self._begin(prompt),
-            )
-            pairs.append(pair)
+        pairs = self._pairs(job)
         texts = [ids for ids, _ in pairs]
-        self._check(job, [len(ids) for ids in texts], texts)
+        lengths = [self._length(start, len(ids) - start) for ids, start in pairs]
+        self._check(job, lengths, texts)
         prefix = self._shared_prefix(pairs)
-        # Longer rows change last digits, which low temperatures magnify.
-        rows, sizes = rows_of(pairs, len(prefix.ids), keep_prompts_separate=tempered)
+        rows, sizes = self._rows_to_score(job, pairs, prefix)
 
         # The same answers with other temperatures or cuts need the same hidden states.
         earlier: Any = self._tempered if tempered else {}
@@ -147,7 +147,7 @@ class CausalLM(Model):
         if tempered:
             self._tempered = found
 
-        def run(batch: list[list[int]]) -> Batch:
+        def run(batch: list[Numbers]) -> Batch:
             answers = [[pairs[i] for i in row] for row in batch]
             same = len(prefix.ids), str(answers)
             hidden, where = earlier.get(same) or self._along(answers, prefix)
@@ -160,23 +160,27 @@ class CausalLM(Model):
                 answer_ids += [ids[start:] for ids, start in row]
             return numbers, self._values(hidden, where, answer_ids, job.settings)
 
-        return self._in_batches(rows, sizes, run)
+        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _in_batches(
-        self,
-        items: list[Any],
-        sizes: list[int],
-        run: Callable[[list[Any]], Batch],
-    ) -> Iterator[Batch]:
-        return in_batches(items, sizes, run, budget=self.tokens_per_batch, name=self.name)
+    def _pairs(self, job: Job) -> list[Answer]:
+        pairs = []
+        for request in job.requests:
+            prompt = request["prompt"]
+            bos = self._begin(prompt)
+            pairs.append(tokens.encode_pair(self.tokenizer, prompt, request["answer"], bos=bos))
+        return pairs
+
+    def _rows_to_score(self, job: Job, pairs: list[Answer], prefix: SharedPrefix) -> Grouped:
+        # Longer rows change last digits, which low temperatures magnify.
+        separate = job.operation == "temper"
+        return rows_of(pairs, len(prefix.ids), keep_prompts_separate=separate)
 
     def _along(self, answers: list[list[Answer]], prefix: SharedPrefix) -> Along:
         """Hidden states [place, width] before `answers`' tokens, and the place for each token in
         turn."""
         if isinstance(self.body, Plain):
-            return self._along_plainly(
-                (ids[:start], ids[start:]) for row in answers for ids, start in row
-            )
+            every = self._along_plainly(answers)
+            return every, list(range(len(every)))
         packed, hidden, *_ = self._forward(answers, prefix)
         # Answers share places, since their first tokens follow the same prompt. The head is applied
         # once to each place.
@@ -189,20 +193,20 @@ class CausalLM(Model):
         places = [place for _, place in number]
         return hidden[batch_rows, places], where
 
-    def _along_plainly(self, pairs: Iterable[tuple[list[int], list[int]]]) -> Along:
-        """`_along` with a pass for each pair of a prompt and its answer, of its whole row."""
+    def _along_plainly(self, answers: list[list[Answer]]) -> torch.Tensor:
+        """Logits [token, vocabulary] before `answers`' tokens, with a pass for each answer."""
         logits = []
-        for prompt, answer in pairs:
-            count = len(answer) + 1
-            logits.append(self.whole(prompt, answer, count)[:-1])
-        every = torch.cat(logits)
-        return every, list(range(len(every)))
+        for row in answers:
+            for ids, start in row:
+                count = len(ids) - start + 1
+                logits.append(self.whole(ids[:start], ids[start:], count)[:-1])
+        return torch.cat(logits)
 
     def _values(
         self,
         hidden: torch.Tensor,
-        where: list[int],
-        answers: list[list[int]],
+        where: Numbers,
+        answers: list[Ids],
         settings: Mapping[str, Any],
     ) -> list[np.ndarray]:
         """The result of score or temper for each answer. Row `where[k]` of `hidden` [place, width]
@@ -239,145 +243,101 @@ class CausalLM(Model):
         return [each[:, 0] for each in by_answer]
 
     def _decode(self, job: Job) -> Iterator[Batch]:
-        self._special = tokens.special(self.tokenizer)
-        settings = job.settings
-        requests = job.requests
-        n = settings.get("n", 1)
-        longest = settings["max_new_tokens"]
-        may_close = functools.cache(functools.partial(self._may_close, settings["stop"]))
-        cut = functools.partial(
-            tokens.cut,
-            stop=settings["stop"],
-            skip_blank=settings.get("skip_blank", False),
-        )
-        keep_prompts_separate = "temperatures" in settings  # as in _score
+        ending = tokens.Ending(self.tokenizer, self.end_ids, job.settings)
+        longest = job.settings["max_new_tokens"]
         groups = by_prompt(job)
         prompts = []
         for first, *_ in groups:
-            prompts.append(self._encode(requests[first]["prompt"]))
+            prompts.append(self._encode(job.requests[first]["prompt"]))
         lengths = [self._length(len(ids), longest) for ids in prompts]
         self._check(job, lengths, prompts)
         prefix = self._shared_prefix([unanswered(ids) for ids in prompts])
+        keep_prompts_separate = "temperatures" in job.settings  # as for temper
 
-        def run(batch: list[list[int]]) -> Batch:
+        def run(batch: list[Numbers]) -> Batch:
             numbers = [i for row in batch for i in row]
             members = [groups[i] for i in numbers]
-            streams: list[list[tree.Stream]] = []
-            for group in members:
-                streams.append([])
-                for i in group:
-                    streams[-1] += tree.new_streams(requests[i], settings)
             asked = [prompts[i] for i in numbers]
-            last = [[*ids, *self.body.begin][-1] for ids in asked]  # before an answer
-
-            def ended(row: int, ids: list[int]) -> bool:
-                return may_close(ids[-1]) and self._ended(last[row], ids, cut)
-
-            hidden, next_level = self.prefill(asked, prefix, keep_prompts_separate)
-            tree.decode(
-                hidden,
-                next_level,
-                self.body.logits,
-                streams,
-                check=self.check_numbers,
-                ended=ended,
-                settings=settings,
-                chunk=self.logits_per_batch,
-            )
-            results: list[Any] = []
-            for group, token, row in zip(members, last, streams, strict=True):
-                answers = self._generations(
-                    requests[group[0]]["prompt"],
-                    token,
-                    row,
-                    cut,
-                )
-                if job.operation == "sample":
-                    for k in range(0, len(answers), n):
-                        results.append(answers[k : k + n])
-                else:
-                    results += answers
+            prefilled = self.prefill(asked, prefix, keep_prompts_separate)
+            results = self._made(job, members, asked, prefilled, ending)
             return [i for group in members for i in group], results
 
         # The keys of answers need memory, too. Most answers end early: half of their tokens count.
         rows, sizes = self._together(
             prompts,
-            [len(group) * n for group in groups],
+            [len(group) * job.settings.get("n", 1) for group in groups],
             longest // 2 + 1,
             prefix,
             keep_prompts_separate,
         )
-        return self._in_batches(rows, sizes, run)
+        return in_batches(rows, sizes, run, budget=self.tokens_per_batch, name=self.name)
 
-    def _may_close(self, stop: Sequence[str], token: int) -> bool:
-        """Whether an answer may end with this token. Few tokens end one, and this saves
-        decoding."""
-        if token in self.end_ids or token in self._special.ends:
-            return True
-        text = self.tokenizer.decode([token]) + " "
-        return any(string[-1] in text or not string.isascii() for string in stop)
-
-    def _ended(self, last: int, ids: list[int], cut: Cut) -> bool:
-        return self._closed(ids) or cut(self._text(last, ids)) is not None
-
-    def _closed(self, ids: Sequence[int]) -> bool:
-        """Whether the last of an answer's tokens ends it by itself."""
-        return ids[-1] in self.end_ids or self._special.end(ids)
-
-    def _text(self, last: int, ids: Sequence[int]) -> str:
-        return tokens.continuation(self.tokenizer, last, ids, self._special.marks)
-
-    def _generations(
+    def _made(
         self,
-        prompt: str,
-        last: int,
-        streams: list[tree.Stream],
-        cut: Cut,
-    ) -> list[Generation]:
-        """The answers of the streams of one prompt, whose last token is `last`."""
+        job: Job,
+        groups: list[Numbers],
+        prompts: list[Ids],
+        prefilled: tuple[torch.Tensor, tree.NextLevel],
+        ending: tokens.Ending,
+    ) -> list[Any]:
+        """The results of the requests (their numbers) in `groups`, one for each prompt."""
+        # 1. A stream for each answer.
+        settings = job.settings
+        streams: list[list[tree.Stream]] = []
+        for group in groups:
+            streams.append([])
+            for i in group:
+                streams[-1] += tree.new_streams(job.requests[i], settings)
+        # 2. Their tokens.
+        last = [[*ids, *self.body.begin][-1] for ids in prompts]  # before an answer
+        may_end = functools.cache(ending.may_be_at)
 
-        @functools.cache  # many samples are equal
-        def ending(ids: tuple[int, ...]) -> tuple[str, int]:
-            """The text of an answer, and how many of its tokens count."""
-            if self._closed(ids):
-                ids = ids[:-1]
-            text = self._text(last, ids)
-            short = cut(text)
-            if short is None:
-                return text, len(ids)
-            return short, tokens.covering(
-                self.tokenizer,
-                last,
-                ids,
-                short,
-                self._special.marks,
-            )
+        def ended(row: int, ids: Ids) -> bool:
+            return may_end(ids[-1]) and ending.reached(last[row], ids)
 
-        generations = []
-        for stream in streams:
-            text, n = ending(tuple(stream.ids))
-            top_logprobs = []
-            for ids, logprobs in stream.top[:n]:
-                names = [self.tokenizer.decode([i]) for i in ids]
-                top_logprobs.append(list(zip(names, logprobs, strict=True)))
-            curve = []
-            if stream.curve[:n]:
-                curve = np.sum(stream.curve[:n], axis=0, initial=0.0).tolist()
-            generations.append(
-                Generation(
-                    prompt,
-                    text,
-                    token_ids=stream.ids[:n],
-                    logprobs=stream.logprobs[:n],
-                    top_logprobs=top_logprobs,
-                    tempered_logprobs=[] if stream.alternatives else stream.tempered[:n],
-                    curve=curve,
-                    entropies=stream.entropies[:n],
-                )
-            )
-        return generations
+        tree.decode(
+            *prefilled,
+            self.body.logits,
+            streams,
+            check=self.check_numbers,
+            ended=ended,
+            settings=settings,
+            chunk=self.logits_per_batch,
+        )
+        # 3. Their texts.
+        said = functools.cache(ending.said)  # many samples are equal
+        results: list[Any] = []
+        for group, token, row in zip(groups, last, streams, strict=True):
+            prompt = job.requests[group[0]]["prompt"]
+            answers: list[Any] = [self._generation(prompt, token, stream, said) for stream in row]
+            n = settings.get("n")
+            if n:
+                answers = [answers[k : k + n] for k in range(0, len(answers), n)]
+            results += answers
+        return results
 
-    def _encode(self, prompt: str) -> list[int]:
+    def _generation(self, prompt: str, last: int, stream: tree.Stream, said: Said) -> Generation:
+        """The answer of a stream behind a prompt, whose last token is `last`."""
+        text, n = said(last, tuple(stream.ids))
+        top_logprobs = []
+        for ids, logprobs in stream.top[:n]:
+            names = [self.tokenizer.decode([i]) for i in ids]
+            top_logprobs.append(list(zip(names, logprobs, strict=True)))
+        curve = []
+        if stream.curve[:n]:
+            curve = np.sum(stream.curve[:n], axis=0, initial=0.0).tolist()
+        return Generation(
+            prompt,
+            text,
+            token_ids=stream.ids[:n],
+            logprobs=stream.logprobs[:n],
+            top_logprobs=top_logprobs,
+            tempered_logprobs=[] if stream.top else stream.tempered[:n],
+            curve=curve,
+            entropies=stream.entropies[:n],
+        )
+
+    def _encode(self, prompt: str) -> Ids:
         return tokens.encode(self.tokenizer, prompt, bos=self._begin(prompt))
 
     def _length(self, prompt: int, answer: int) -> int:
@@ -386,8 +346,8 @@ class CausalLM(Model):
 
     def _together(
         self,
-        prompts: list[list[int]],
-        counts: list[int],
+        prompts: list[Ids],
+        counts: Numbers,
         length: int,
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
@@ -416,7 +376,7 @@ class CausalLM(Model):
 
     def prefill(
         self,
-        prompts: list[list[int]],
+        prompts: list[Ids],
         prefix: SharedPrefix = NO_PREFIX,
         keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, tree.NextLevel]:
@@ -456,15 +416,15 @@ class CausalLM(Model):
 
     def _prefill_plainly(
         self,
-        prompts: list[list[int]],
+        prompts: list[Ids],
     ) -> tuple[torch.Tensor, tree.NextLevel]:
         """`prefill` with a pass for each node of the tree of answers, of its whole row."""
-        nodes: list[tuple[list[int], list[int]]] = [(prompt, []) for prompt in prompts]
+        nodes: list[tuple[Ids, Ids]] = [(prompt, []) for prompt in prompts]
 
         def logits() -> torch.Tensor:
             return torch.cat([self.whole(prompt, answer, 1) for prompt, answer in nodes])
 
-        def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        def next_level(parents: Numbers, drawn: Ids) -> torch.Tensor:
             nonlocal nodes
             children = []
             for parent, token in zip(parents, drawn, strict=True):
@@ -475,7 +435,7 @@ class CausalLM(Model):
 
         return logits(), next_level
 
-    def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
+    def whole(self, prompt: Ids, answer: Ids, count: int) -> torch.Tensor:
         """The network's own float32 logits [count, vocabulary] at the last places of a row: what
         predicts the answer's last tokens, and the token behind them."""
         row = [*prompt, *answer]
@@ -491,9 +451,7 @@ class CausalLM(Model):
         behind each, in one batch whose rows all begin with `shared` tokens that are read before."""
         prefix = NO_PREFIX
         if shared:
-            ids = rows[0][0][:shared]
-            _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
-            prefix = SharedPrefix(ids, keys)
+            prefix = self._read(rows[0][0][:shared])
         batch = []
         for prompt, answers in rows:
             # The token behind an answer is of any kind.
@@ -520,18 +478,19 @@ class CausalLM(Model):
             keys = copy.deepcopy(last.keys)
             keys.crop(shared - len(last.ids))
             return SharedPrefix(ids[:shared], keys)
-        with torch.inference_mode():
-            _, _, keys, _ = self._forward([[unanswered(ids)]], NO_PREFIX)
-        self._last_prefix = SharedPrefix(ids, keys)
+        self._last_prefix = self._read(ids)
         return self._last_prefix
+
+    @torch.inference_mode()
+    def _read(self, ids: Ids) -> SharedPrefix:
+        return SharedPrefix(ids, self._forward([[unanswered(ids)]], NO_PREFIX).cache)
 
     def _forward(
         self,
         batch: list[list[Answer]],
         prefix: SharedPrefix,
-    ) -> tuple[list["Row"], torch.Tensor, Any, torch.Tensor]:
-        """Run the answers [row, answer] after their shared prefix: the rows, hidden states
-        [row, q, width], cache, and positions of its keys [row, key]."""
+    ) -> Pass:
+        """Run the answers [row, answer] after their shared prefix."""
         shared = len(prefix.ids)
         cache = copy.deepcopy(prefix.keys)
         cache.batch_repeat_interleave(len(batch))
@@ -541,12 +500,12 @@ class CausalLM(Model):
         before = before.expand(len(rows), shared)
         kv_positions = torch.cat([before, padded.positions], dim=1)
         hidden = self.body.hidden(padded, cache, kv_positions)
-        return rows, hidden, cache, kv_positions
+        return Pass(rows, hidden, cache, kv_positions)
 
     def _check(
         self,
         job: Job,
-        lengths: list[int],
+        lengths: Numbers,
         texts: Iterable[Sequence[int]],
     ) -> None:
         """ModelError for rows of these lengths beyond the network's context, and for ids of another
@@ -586,17 +545,17 @@ class CausalLM(Model):
 class Row(NamedTuple):
     """The new tokens of a batch row, and their positions."""
 
-    tokens: list[int]
-    positions: list[int]
+    tokens: Ids
+    positions: Numbers
     links: torch.Tensor  # [q, q], whether a token sees another
-    predictors: list[int]  # for each token of each answer in turn the place that predicts it
+    predictors: Numbers  # for each token of each answer in turn the place that predicts it
 
 
-def common_length(sequences: list[list[int]]) -> int:
+def common_length(sequences: list[Ids]) -> int:
     return len(commonprefix(sequences))  # noqa: RUF071 (of lists, not of paths)
 
 
-def unanswered(prompt: list[int]) -> Answer:
+def unanswered(prompt: Ids) -> Answer:
     """A prompt without answer: its answer is one token of any kind."""
     return [*prompt, 0], len(prompt)
 
@@ -608,7 +567,7 @@ def pack_answers(answers: list[Answer], shared: int) -> Row:
     and 5 6 are in the cache. The row has the tokens 7 8 at positions 2 3 with the predictors 0 1 0:
     8 and 1 follow 7, 9 follows 8, and nothing is asked of 9 and 1. A row may hold answers to
     several prompts."""
-    new: list[int] = []
+    new: Ids = []
     positions, parents, predictors = [], [], []
     places: dict[tuple[int, int], int] = {}  # of a token after the place before it
     for ids, start in answers:
@@ -643,9 +602,9 @@ def rows_of(
     already; unless `keep_prompts_separate`, also if a quarter of its tokens after the first
     `cached` ones is. A row has at most BRANCHES answers and LONG tokens, shared ones counted once.
     """
-    rows: list[list[int]] = []
-    sizes: list[int] = []
-    before: list[int] = []
+    rows: list[Numbers] = []
+    sizes: Numbers = []
+    before: Ids = []
     for i in sorted(range(len(answers)), key=lambda i: answers[i][0]):
         ids, start = answers[i]
         alike = common_length([before, ids])
@@ -695,7 +654,7 @@ def levels(
     body: Body,
     cache: Any,
     kv_positions: torch.Tensor,
-    lengths: list[int],
+    lengths: Numbers,
 ) -> tree.NextLevel:
     """Levels of a tree of answers. A row of the batch has the nodes of one prompt."""
     ahead = lengths  # the position of each row's next tokens
@@ -703,7 +662,7 @@ def levels(
     keys = torch.arange(kv_positions.shape[1])
     known = keys[None] < torch.tensor(lengths)[:, None]  # [node, key]
 
-    def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+    def next_level(parents: Numbers, drawn: Ids) -> torch.Tensor:
         nonlocal ahead, kv_positions, known, row_of
         # 1. Rows whose answers have all ended leave the batch, in which they would still cost time.
         rows = [row_of[parent] for parent in parents]
@@ -716,7 +675,7 @@ def levels(
             new_number = {row: number for number, row in enumerate(live)}
             rows = [new_number[row] for row in rows]
         # 2. The children of a row's nodes are its new tokens.
-        columns: list[int] = []
+        columns: Numbers = []
         for _, group in groupby(rows):
             columns += range(len(list(group)))
         at = torch.tensor(rows), torch.tensor(columns)

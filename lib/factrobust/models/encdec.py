@@ -5,7 +5,7 @@ position ids. So the nodes of the tree of answers (see `tree`) are rows of a bat
 own past, and its prompt's keys and values."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,20 +14,28 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from factrobust.models import tokens
-from factrobust.models.causal import NO_PREFIX, Along, Answered, CausalLM, Grouped, SharedPrefix
+from factrobust.models.causal import (
+    NO_PREFIX,
+    Along,
+    Answer,
+    CausalLM,
+    Grouped,
+    Numbers,
+    SharedPrefix,
+)
 from factrobust.models.engine import (
-    Batch,
-    Body,
+    Asked,
     Plain,
     by_prompt,
     own_logits,
 )
 from factrobust.models.interface import Job, ModelError
+from factrobust.models.tokens import Ids
 from factrobust.models.tree import NextLevel
 
 ROWS = 64  # answers in one teacher-forced pass; each has a copy of its prompt's keys
 
-Answer = tuple[int, list[int]]  # the number of its prompt, and its token ids
+Target = tuple[int, Ids]  # the number of its prompt, and an answer's token ids
 
 
 class Encoded(NamedTuple):
@@ -37,7 +45,7 @@ class Encoded(NamedTuple):
     mask: torch.Tensor
     past: EncoderDecoderCache
 
-    def rows(self, index: list[int]) -> "Encoded":
+    def rows(self, index: Numbers) -> "Encoded":
         """A copy of the given rows, each any number of times."""
         at = torch.tensor(index)  # without a device: layers may lie on several
         past = copy.deepcopy(self.past)
@@ -45,32 +53,30 @@ class Encoded(NamedTuple):
         return Encoded(self.states[at], self.mask[at], past)
 
 
-class EncoderDecoder(Body):
-    """A network's encoder, its decoder without the head, and the head. `begin` is its
-    `beginning`."""
+class EncoderDecoder(Asked):
+    """A network's encoder, its decoder without the head, and the head; with `scaled` its logits are
+    divided by the root of the width. `begin` is its `beginning`."""
 
-    def __init__(self, network: Any) -> None:
-        self.network = network
+    def __init__(self, network: Any, *, scaled: bool) -> None:
+        super().__init__(network)
+        self.scaled = scaled
         self.encoder = network.get_encoder()
         self.base = network.get_decoder()
-        self.config = network.config.get_text_config(decoder=True)
-        self.device = next(network.parameters()).device
-        self.kinds = set(getattr(self.config, "layer_types", None) or ())
         self.pad = network.config.pad_token_id or 0
-        strange = sorted(self.kinds - {"full_attention"})
+        kinds = getattr(self.config, "layer_types", None) or ()
+        strange = sorted({*kinds} - {"full_attention"})
         if strange:
             raise ModelError(f"{type(network).__name__} has {' and '.join(strange)}")
         self.begin = beginning(network)
-        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
-        # it.
-        self.scales = (1.0, self.config.hidden_size**-0.5)
         self.bias = getattr(network, "final_logits_bias", None)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        logits = super().logits(hidden) * self.scale
+        logits = super().logits(hidden)
+        if self.scaled:
+            logits = logits * self.config.hidden_size**-0.5
         return logits if self.bias is None else logits + self.bias.float()
 
-    def encode(self, prompts: list[list[int]]) -> tuple[torch.Tensor, Encoded]:
+    def encode(self, prompts: list[Ids]) -> tuple[torch.Tensor, Encoded]:
         """Read prompts and begin their answers: hidden states [prompt, width], and the keys."""
         ids = self._padded(prompts)
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self.device)
@@ -93,7 +99,7 @@ class EncoderDecoder(Body):
             use_cache=True,
         ).last_hidden_state
 
-    def follow(self, encoded: Encoded, answers: list[Answer]) -> torch.Tensor:
+    def follow(self, encoded: Encoded, answers: list[Target]) -> torch.Tensor:
         """Hidden states [token, width] of all answers' tokens in turn; `encoded` does not
         change."""
         states = []
@@ -107,12 +113,12 @@ class EncoderDecoder(Body):
                 states.append(hidden[row, : len(answer)])
         return torch.cat(states)
 
-    def _padded(self, sequences: Sequence[list[int]]) -> torch.Tensor:
+    def _padded(self, sequences: Sequence[Ids]) -> torch.Tensor:
         rows = [torch.tensor(ids, device=self.device) for ids in sequences]
         return pad_sequence(rows, batch_first=True, padding_value=self.pad)
 
 
-def beginning(network: Any) -> list[int]:
+def beginning(network: Any) -> Ids:
     """The decoder's start token, and the first token if the model forces one (BART's <s>);
     ModelError if no start is known."""
     generation = network.generation_config
@@ -143,63 +149,44 @@ class Seq2SeqLM(CausalLM):
         return Plain(self.network, beginning(self.network))
 
     def bodies(self) -> list[Callable[[], Any]]:
-        return [partial(EncoderDecoder, self.network)]
+        # T5 scales its last states, Flan-T5 does not, and their settings have no common name for
+        # it.
+        return [partial(EncoderDecoder, self.network, scaled=scaled) for scaled in (False, True)]
 
-    def _score(self, job: Job) -> Iterator[Batch]:
-        groups = by_prompt(job)
-        answers = [tokens.encode_target(self.tokenizer, r["answer"]) for r in job.requests]
-        items: list[tuple[list[int], list[int]]] = []  # a prompt, and the numbers of its answers
-        lengths = []
-        sizes = []
-        for group in groups:
-            source = self._encode(job.requests[group[0]]["prompt"])
-            items.append((source, group))
-            size = 0
-            for i in group:
-                count = len(answers[i])
-                lengths.append(self._length(len(source), count))
-                size += len(source) + count  # every answer holds a copy of its prompt's keys
-            sizes.append(size)
-        sources = [source for source, _ in items]
-        self._check(job, lengths, [*sources, *answers])
+    def _pairs(self, job: Job) -> list[Answer]:
+        sources = {prompt: self._encode(prompt) for prompt in {r["prompt"] for r in job.requests}}
+        pairs = []
+        for request in job.requests:
+            source = sources[request["prompt"]]
+            target = tokens.encode_target(self.tokenizer, request["answer"])
+            pairs.append(([*source, *target], len(source)))
+        return pairs
 
-        def run(batch: list[tuple[list[int], list[int]]]) -> Batch:
-            rows = [(source, [answers[i] for i in group]) for source, group in batch]
-            hidden, where = self._behind(rows)
-            numbers = [i for _, group in batch for i in group]
-            values = self._values(
-                hidden,
-                where,
-                [answers[i] for i in numbers],
-                job.settings,
-            )
-            return numbers, values
+    def _rows_to_score(self, job: Job, pairs: list[Answer], prefix: SharedPrefix) -> Grouped:
+        """A row has the answers to one prompt, each with a copy of the prompt's keys."""
+        rows = by_prompt(job)
+        return rows, [sum(len(pairs[i][0]) for i in row) for row in rows]
 
-        return self._in_batches(items, sizes, run)
-
-    def _behind(self, rows: Sequence[Answered]) -> Along:
-        """Hidden states [place, width] before the tokens of each prompt's answers, and the place
-        for each token in turn."""
-        pairs = []  # the number of its prompt, and an answer
-        for row, (_, answers) in enumerate(rows):
-            pairs += [(row, ids) for ids in answers]
-        sources = [source for source, _ in rows]
+    def _along(self, answers: list[list[Answer]], prefix: SharedPrefix) -> Along:
         if isinstance(self.body, Plain):
-            return self._along_plainly((sources[row], ids) for row, ids in pairs)
-        hidden, encoded = self.body.encode(sources)
+            return super()._along(answers, prefix)
+        targets = []  # the number of its prompt, and an answer
+        for number, row in enumerate(answers):
+            targets += [(number, ids[start:]) for ids, start in row]
+        hidden, encoded = self.body.encode([ids[:start] for (ids, start), *_ in answers])
         # The first token of every answer follows the prompt, the others follow the answer.
-        longer = [(row, ids[:-1]) for row, ids in pairs if len(ids) > 1]
+        longer = [(number, ids[:-1]) for number, ids in targets if len(ids) > 1]
         if longer:
             hidden = torch.cat([hidden, self.body.follow(encoded, longer)])
-        where: list[int] = []
-        after = len(rows)
-        for row, ids in pairs:
+        where: Numbers = []
+        after = len(answers)
+        for number, ids in targets:
             end = after + len(ids) - 1
-            where += [row, *range(after, end)]
+            where += [number, *range(after, end)]
             after = end
         return hidden, where
 
-    def _encode(self, prompt: str) -> list[int]:
+    def _encode(self, prompt: str) -> Ids:
         return tokens.encode_source(self.tokenizer, prompt)
 
     def _length(self, prompt: int, answer: int) -> int:
@@ -207,8 +194,8 @@ class Seq2SeqLM(CausalLM):
 
     def _together(
         self,
-        prompts: list[list[int]],
-        counts: list[int],
+        prompts: list[Ids],
+        counts: Numbers,
         length: int,
         prefix: SharedPrefix,
         keep_prompts_separate: bool,
@@ -220,12 +207,12 @@ class Seq2SeqLM(CausalLM):
             sizes.append(each * n)
         return rows, sizes
 
-    def _shared_prefix(self, answers: object) -> SharedPrefix:
+    def _read(self, ids: Ids) -> SharedPrefix:
         return NO_PREFIX  # the encoder reads each prompt as a whole
 
     def prefill(
         self,
-        prompts: list[list[int]],
+        prompts: list[Ids],
         prefix: SharedPrefix = NO_PREFIX,
         keep_prompts_separate: bool = False,
     ) -> tuple[torch.Tensor, NextLevel]:
@@ -234,7 +221,7 @@ class Seq2SeqLM(CausalLM):
         body = self.body
         hidden, encoded = body.encode(prompts)
 
-        def next_level(parents: list[int], drawn: list[int]) -> torch.Tensor:
+        def next_level(parents: Numbers, drawn: Ids) -> torch.Tensor:
             nonlocal encoded
             if parents != list(range(len(encoded.mask))):  # an answer has ended or branched
                 encoded = encoded.rows(parents)
@@ -243,7 +230,7 @@ class Seq2SeqLM(CausalLM):
 
         return hidden, next_level
 
-    def whole(self, prompt: list[int], answer: list[int], count: int) -> torch.Tensor:
+    def whole(self, prompt: Ids, answer: Ids, count: int) -> torch.Tensor:
         device = self.body.device
         read = torch.tensor([prompt], device=device)
         written = torch.tensor([[*self.body.begin, *answer]], device=device)
@@ -253,15 +240,3 @@ class Seq2SeqLM(CausalLM):
             input_ids=read,
             decoder_input_ids=written,
         )
-
-    def forced(
-        self,
-        rows: Sequence[Answered],
-        _: int,
-    ) -> torch.Tensor:
-        # The token behind an answer is of any kind.
-        longer = []
-        for prompt, answers in rows:
-            longer.append((prompt, [[*ids, 0] for ids in answers]))
-        hidden, where = self._behind(longer)
-        return self.body.logits(hidden)[where]

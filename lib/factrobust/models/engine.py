@@ -26,6 +26,7 @@ Result = Callable[[], Batch | None]  # waits for a batch; None if it has to be h
 
 ATTENTION = {"full_attention", "sliding_attention"}  # what explicit masks can express
 ATTEND = "factrobust"  # the name of `attend` in transformers
+SDPA = "sdpa"  # of its own attention by torch
 LANES = 2  # batches at once, since small products and Python leave threads idle
 FEW = 4  # batches; with fewer, one lane would mostly wait for the other
 
@@ -43,74 +44,16 @@ class Rows(NamedTuple):
     at: Places
 
 
-class Body:
-    """The network below its head, run with explicit masks; and its head. With `dense` the tokens of
-    all rows go through the layers as one row (on the CPU). ModelError for a network that masks
-    cannot control: one without position ids, or with other attention than full and sliding."""
+class Asked:
+    """A network, and the logits of its hidden states."""
 
     begin: Sequence[int] = ()  # the tokens of a decoder before every answer
-    scale: float = 1.0
-    scales: Sequence[float] = (1.0,)  # that the head may need on the hidden states
     dense = False
 
-    def __init__(self, network: Any, *, dense: bool = True) -> None:
+    def __init__(self, network: Any) -> None:
         self.network = network
-        self.base = network.base_model
-        self.config = network.config.get_text_config()
+        self.config = network.config.get_text_config(decoder=True)
         self.device = next(network.parameters()).device
-        self.kinds = set(getattr(self.config, "layer_types", None) or ())
-        strange = sorted(self.kinds - ATTENTION)
-        if "position_ids" not in inspect.signature(self.base.forward).parameters:
-            strange.append("no position ids")
-        if strange:
-            raise ModelError(
-                f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
-                "exactly here; use a model with full or sliding attention and position ids"
-            )
-        own_attention(network)
-        exact_head(network)
-        # Whether tokens can run without padding: see `hidden`.
-        on_cpu = self.device.type == "cpu"
-        self.dense = dense and on_cpu and self.config._attn_implementation == "sdpa"
-        self.attach()
-
-    def attach(self) -> None:
-        """Let the network attend as this body needs it."""
-        if self.dense:
-            set_attention(self.network, "sdpa", ATTEND)
-
-    def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
-        """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
-        CPU the tokens of all rows go through the layers as one row without padding. Only `attend`
-        puts them into their rows. The states of padding are then 0."""
-        masks = self._masks(rows, kv_positions)
-        shape = rows.ids.shape
-        cache.shape = shape
-        if not self.dense or len(rows.at[0]) == rows.ids.numel():  # no padding
-            cache.at = None
-            return self._run(rows.ids, rows.positions, masks, cache)
-        cache.at = rows.at
-        ids = rows.ids[rows.at][None]
-        positions = rows.positions[rows.at][None]
-        states = self._run(ids, positions, masks, cache, at=rows.at)
-        return spread(states[0], rows.at, shape)
-
-    def _run(
-        self,
-        ids: torch.Tensor,
-        positions: torch.Tensor,
-        masks: Any,
-        cache: Any,
-        **places: Places,
-    ) -> torch.Tensor:
-        return self.base(
-            input_ids=ids,
-            position_ids=positions,
-            attention_mask=masks,
-            past_key_values=cache,
-            use_cache=True,
-            **places,
-        ).last_hidden_state
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, vocabulary] of hidden states [n, width]."""
@@ -122,6 +65,69 @@ class Body:
         if cap := getattr(self.config, "final_logit_softcapping", None):
             logits = torch.tanh(logits / cap) * cap
         return logits
+
+
+class Plain(Asked):
+    """A network that is asked by its own forward passes of one row. Its logits stand for hidden
+    states."""
+
+    def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
+        super().__init__(network)
+        self.begin = begin
+        set_attention(network, SDPA)
+        exact_head(network)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden.clone()  # callers change it in place
+
+
+class Body(Asked):
+    """The network below its head, run with explicit masks. With `dense` the tokens of all rows go
+    through the layers as one row (on the CPU). ModelError for a network that masks cannot control:
+    one without position ids, or with other attention than full and sliding."""
+
+    def __init__(self, network: Any, *, dense: bool = True) -> None:
+        super().__init__(network)
+        self.base = network.base_model
+        self.kinds = set(getattr(self.config, "layer_types", None) or ())
+        strange = sorted(self.kinds - ATTENTION)
+        if "position_ids" not in inspect.signature(self.base.forward).parameters:
+            strange.append("no position ids")
+        if strange:
+            raise ModelError(
+                f"{type(network).__name__} has {' and '.join(strange)}, which cannot be batched "
+                "exactly here; use a model with full or sliding attention and position ids"
+            )
+        # Whether tokens can run without padding: see `hidden`.
+        on_cpu = self.device.type == "cpu"
+        self.dense = dense and on_cpu and self.config._attn_implementation == SDPA
+        if self.dense:
+            set_attention(network, ATTEND)
+
+    def hidden(self, rows: Rows, cache: Any, kv_positions: torch.Tensor) -> torch.Tensor:
+        """Last hidden states [row, q, width]; the new keys and values are added to `cache`. On the
+        CPU the tokens of all rows go through the layers as one row without padding. Only `attend`
+        puts them into their rows. The states of padding are then 0."""
+        is_padded = len(rows.at[0]) < rows.ids.numel()
+        at = rows.at if self.dense and is_padded else None
+        cache.at = at
+        cache.shape = rows.ids.shape
+        ids = rows.ids
+        positions = rows.positions
+        places = {}
+        if at:
+            ids = ids[at][None]
+            positions = positions[at][None]
+            places["at"] = at
+        states = self.base(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=self._masks(rows, kv_positions),
+            past_key_values=cache,
+            use_cache=True,
+            **places,
+        ).last_hidden_state
+        return spread(states[0], at, cache.shape) if at else states
 
     def _masks(self, rows: Rows, kv_positions: torch.Tensor) -> Any:
         """The network's attention mask, or one for each kind of layer."""
@@ -143,22 +149,6 @@ class Body:
         seen."""
         dtype = self.network.dtype
         return (~mask).to(dtype) * torch.finfo(dtype).min
-
-
-class Plain:
-    """A network that is asked by its own forward passes of one row. Its logits stand for hidden
-    states."""
-
-    def __init__(self, network: Any, begin: Sequence[int] = ()) -> None:
-        self.network = network
-        self.begin = begin
-        self.config = network.config.get_text_config(decoder=True)
-        self.device = next(network.parameters()).device
-        own_attention(network)
-        exact_head(network)
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        return hidden.clone()  # callers change it in place
 
 
 def check_in_memory(network: Any, name: str) -> None:
@@ -192,17 +182,12 @@ def own_logits(network: Any, count: int, **inputs: torch.Tensor) -> torch.Tensor
     return network(**inputs, **options).logits[0, -count:].float()
 
 
-def set_attention(network: Any, old: str, new: str) -> None:
-    """Let modules that attend by the function `old` do it by `new`."""
+def set_attention(network: Any, name: str) -> None:
+    """Let modules that attend by SDPA or by ATTEND do it by the one of that name."""
     for module in network.modules():
-        config = getattr(module, "config", None)
-        if config is not None and getattr(config, "_attn_implementation", None) == old:
-            config._attn_implementation = new
-
-
-def own_attention(network: Any) -> None:
-    """Let the network attend as transformers does, not by `attend`."""
-    set_attention(network, ATTEND, "sdpa")
+        config: Any = getattr(module, "config", None)
+        if getattr(config, "_attn_implementation", None) in (SDPA, ATTEND):
+            config._attn_implementation = name
 
 
 def exact_head(network: Any) -> None:
@@ -312,24 +297,6 @@ def in_batches(
     item). One that does not fit into memory is halved, and so is an item that is a list; ModelError
     if an item alone does not fit. On a CPU, LANES batches run at once, each with its share of the
     threads."""
-
-    @torch.inference_mode()  # here, since a generator would leave it on in its caller
-    def attempt(batch: list[Any]) -> Batch | None:
-        """The result of a batch; None for one that does not fit into memory and can be halved."""
-        try:
-            return run(batch)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            first = batch[0]
-            is_divisible = isinstance(first, list) and len(first) > 1
-            if len(batch) > 1 or is_divisible:
-                return None
-            raise ModelError(
-                f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer "
-                "samples at once, or load the model with a smaller dtype"
-            ) from error
-
     shortest_first = _batches(items, sizes, budget)
     todo = deque(reversed(shortest_first))
     threads = torch.get_num_threads()
@@ -345,9 +312,9 @@ def in_batches(
                 while todo and len(begun) < ahead:
                     batch = todo.popleft()
                     # A single lane is this thread: a new one would have to start torch's threads.
-                    result: Result = functools.partial(attempt, batch)
+                    result: Result = functools.partial(_attempt, run, batch, name)
                     if lanes > 1:
-                        result = pool.submit(attempt, batch).result
+                        result = pool.submit(_attempt, run, batch, name).result
                     begun.append((batch, result))
                 batch, result = begun.popleft()
                 done = result()
@@ -360,6 +327,24 @@ def in_batches(
         finally:
             torch.set_num_threads(threads)
             give_back()
+
+
+@torch.inference_mode()  # not in `in_batches`: a generator would leave it on in its caller
+def _attempt(run: Callable[[list[Any]], Batch], batch: list[Any], name: str) -> Batch | None:
+    """The result of a batch; None for one that does not fit into memory and can be halved."""
+    try:
+        return run(batch)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        first = batch[0]
+        is_divisible = isinstance(first, list) and len(first) > 1
+        if len(batch) > 1 or is_divisible:
+            return None
+        raise ModelError(
+            f"{name}: one prompt alone does not fit into memory; shorten it, ask for fewer samples "
+            "at once, or load the model with a smaller dtype"
+        ) from error
 
 
 def _batches(items: list[Any], sizes: list[int], budget: int) -> list[list[Any]]:

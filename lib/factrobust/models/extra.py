@@ -21,7 +21,7 @@ from transformers.core_model_loading import (
 )
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
-from factrobust.models.engine import Body, Rows
+from factrobust.models.engine import Asked, Rows
 
 # Fields of Apple's configuration, and their names in Qwen 3's.
 APPLE = {
@@ -112,16 +112,14 @@ def register() -> None:
     )
 
 
-class MptBody(Body):
+class MptBody(Asked):
     """MPT (MosaicML 2023; paper 3 has one). Its attention prefers near keys (ALiBi, Press et al.
     2022), and transformers takes the distance from a key's place in the batch, which padding and
     branches shift. Here the bias follows each key's own position."""
 
     def __init__(self, network: Any) -> None:
-        self.network = network
+        super().__init__(network)
         self.base = network.base_model
-        self.config = network.config
-        self.device = next(network.parameters()).device
         # The second to last key has minus the slope as its bias.
         self.slopes = -self.base.build_mpt_alibi_tensor(self.config.n_heads, 2)[..., :1]
 

@@ -94,13 +94,13 @@ def tokenizer_of(world: World, layouts: Iterable[str]) -> Any:
         single="<s> $A",
         special_tokens=[("<s>", 0)],
     )
-    names: dict[str, Any] = {
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "pad_token": "</s>",
-    }
-    names |= {"additional_special_tokens": [*SPECIAL[2:]]}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="</s>",
+        additional_special_tokens=[*SPECIAL[2:]],
+    )
 
 
 def pieces(
@@ -164,12 +164,35 @@ class Course(NamedTuple):
     size: int = 8  # rows a step
 
 
-def last_step(folder: Path) -> int:
-    """The step of the last checkpoint in a folder of `study`; 0 without one."""
+def last_checkpoint(folder: Path) -> str | None:
+    """The place of the last checkpoint in a folder of `study`."""
     from transformers.trainer_utils import get_last_checkpoint
 
-    last = get_last_checkpoint(folder) if folder.is_dir() else None
+    return get_last_checkpoint(folder) if folder.is_dir() else None
+
+
+def last_step(folder: Path) -> int:
+    """The step of the last checkpoint in a folder of `study`; 0 without one."""
+    last = last_checkpoint(folder)
     return int(last.rpartition("-")[2]) if last else 0
+
+
+def trainer_of_labels() -> Any:
+    """transformers' Trainer, which applies the head of a Llama only where there is a label."""
+    import transformers
+
+    class OfLabels(transformers.Trainer):
+        def compute_loss(self, model: Any, inputs: Any, *more: Any, **options: Any) -> Any:
+            inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # LoRA
+            if not model.training or not isinstance(inner, transformers.LlamaForCausalLM):
+                return super().compute_loss(model, inputs, *more, **options)
+            labels = inputs["labels"][:, 1:]
+            known = labels != IGNORED
+            hidden = inner.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1]
+            logits = inner.lm_head(hidden[known])
+            return torch.nn.functional.cross_entropy(logits.float(), labels[known])
+
+    return OfLabels
 
 
 def study(
@@ -186,7 +209,6 @@ def study(
     """
     import numpy as np
     import transformers
-    from transformers.trainer_utils import get_last_checkpoint
 
     encodes = network.config.is_encoder_decoder
 
@@ -198,25 +220,6 @@ def study(
             labels = labels[:, 1:]
         first = (np.arange(len(labels)), (labels != IGNORED).argmax(axis=1))
         return {"reads": float((tokens == labels)[first].mean())}
-
-    class OfLabels(transformers.Trainer):
-        """Applies the head only where there is a label."""
-
-        def compute_loss(
-            self,
-            model: Any,
-            inputs: Any,
-            *more: Any,
-            **options: Any,
-        ) -> Any:
-            inner = model.get_base_model() if hasattr(model, "get_base_model") else model  # LoRA
-            if not model.training or not isinstance(inner, transformers.LlamaForCausalLM):
-                return super().compute_loss(model, inputs, *more, **options)
-            labels = inputs["labels"][:, 1:]
-            known = labels != IGNORED
-            hidden = inner.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1]
-            logits = inner.lm_head(hidden[known])
-            return torch.nn.functional.cross_entropy(logits.float(), labels[known])
 
     steps = -(-len(course.data) // course.size)
     arguments = {
@@ -240,7 +243,7 @@ def study(
         "save_total_limit": 1,
         "dataloader_pin_memory": False,
     }
-    trainer = OfLabels(
+    trainer = trainer_of_labels()(
         network,
         transformers.TrainingArguments(**arguments | options),
         train_dataset=course.data,
@@ -249,8 +252,7 @@ def study(
         compute_metrics=answered,
         preprocess_logits_for_metrics=lambda x, _: (x[0] if encodes else x).argmax(-1),
     )
-    last = get_last_checkpoint(folder) if folder.is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     return trainer.state.log_history
 
 
@@ -277,13 +279,8 @@ def watched(
         "logging_steps": 0.05,
     }
     with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
-        log = study(
-            network_of(plan, tokenizer),
-            course,
-            Path(folder),
-            tokenizer,
-            **options,
-        )
+        network = network_of(plan, tokenizer)
+        log = study(network, course, Path(folder), tokenizer, **options)
         found = {}
         for place in Path(folder).glob("checkpoint-*"):
             tokenizer.save_pretrained(place)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -86,39 +85,20 @@ class Job:
         return Job(self.operation, [self.requests[i] for i in indices], self.settings)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Model(ABC):
     """A language model. Subclasses answer jobs; the four operations are the same for all."""
 
     name: str  # it was loaded by
     fingerprint: str  # what its numbers depend on: hash of the weights or hub revision, and dtype
-    prompt_format: str  # its default, a key of `factrobust.models.prompts.FORMATS`
-    chat: tuple[str, str] | None  # text around the user's message in its chat template, if any
+    prompt_format: str = "prefix"  # its default, a key of `factrobust.models.prompts.FORMATS`
+    # Text around the user's message in its chat template, if any.
+    chat: tuple[str, str] | None = None
     listed_chat: bool = False  # `chat` is of data/models.csv, and not its tokenizer's template
     weight_bytes: float = 0.0  # in this process's memory: 0 of a model elsewhere, inf if not known
     stored_as: str = ""  # the form of the numbers in its file, if that is not the dtype
     # The operations that it does not have, or "token_ids", each with a sentence about it.
-    lacks: Mapping[str, str] = MappingProxyType({})
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        fingerprint: str,
-        prompt_format: str = "prefix",
-        chat: tuple[str, str] | None = None,
-        listed_chat: bool = False,
-        weight_bytes: float = 0.0,
-        stored_as: str = "",
-        lacks: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self.name = name
-        self.fingerprint = fingerprint
-        self.prompt_format = prompt_format
-        self.chat = chat
-        self.listed_chat = listed_chat
-        self.weight_bytes = weight_bytes
-        self.stored_as = stored_as
-        self.lacks = lacks
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     @abstractmethod
     def answer(self, job: Job) -> Batches:
@@ -250,16 +230,18 @@ class Model(ABC):
         `needed` (a server merges tokens whose texts are equal)."""
         with closing(batches):  # type: ignore[type-var]
             for indices, answers in batches:
-                if needed:
-                    most = _most_alternatives(answers)
-                    if most is not None and most < needed:
+                counts: list[int] = []  # at each position of answers that have a text
+                for answer in answers if needed else ():
+                    if answer.text:
+                        counts += map(len, answer.top_logprobs or [[]])
+                if counts:
+                    if max(counts) < needed:
                         raise ModelError(
-                            f"{self.name} tells the log-probabilities of {most} likeliest tokens a "
-                            f"position where {needed} are needed; take a model or server that "
-                            "tells them (top_logprobs)"
+                            f"{self.name} tells the log-probabilities of {max(counts)} likeliest "
+                            f"tokens a position where {needed} are needed; take a model or server "
+                            "that tells them (top_logprobs)"
                         )
-                    if most is not None:
-                        needed = 0
+                    needed = 0
                 yield indices, answers
 
 
@@ -309,17 +291,8 @@ class RecordedModel(Model):
             memory.make_room(self.weight_bytes)
             tell(f"{self.name}: loading")
             model = self.load()
-            memory.hold(self, model)
+            memory.holding[self] = model
         return model
-
-
-def _most_alternatives(answers: Sequence[Generation]) -> int | None:
-    """The most alternatives at a position of one of these answers; None if none has a text."""
-    counts = []
-    for answer in answers:
-        if answer.text:
-            counts += [len(pairs) for pairs in answer.top_logprobs or [[]]]
-    return max(counts, default=None)
 
 
 @cache

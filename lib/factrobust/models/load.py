@@ -102,6 +102,12 @@ def read_settings(path: Path) -> dict[str, Settings]:
     return lines
 
 
+def pinned_names() -> dict[str, str]:
+    """The names of the models whose weights are pinned, by the first word of their fingerprint."""
+    lines = read_settings(FILE).items()
+    return {f"sha256:{line.sha256[:16]}": name for name, line in lines if line.sha256}
+
+
 def load_model(
     name: str | Mapping[str, Any],
     *,
@@ -185,17 +191,12 @@ def _of_weights(name: str, dtype: str | None, records: Records | None) -> Descri
     }
     address = os.environ.get("FACTROBUST_CLUSTER")
     if records is None or not address:
-        about["weight_bytes"] = _weight_bytes(settings, dtype)
+        count = settings.parameters if settings else 0
+        about["weight_bytes"] = count * BYTES[dtype] or float("inf")
         return about, partial(_in_memory, weights, dtype)
     from factrobust.models.cluster import ClusterModel
 
     return about, partial(ClusterModel, address, load_name=weights.name, dtype=dtype)
-
-
-def _weight_bytes(settings: Settings | None, dtype: str) -> float:
-    """Of a model's weights in memory; infinite if their number is not known."""
-    known = settings.parameters if settings else 0
-    return known * BYTES[dtype] if known else float("inf")
 
 
 class Packaged(NamedTuple):
@@ -225,6 +226,13 @@ EMBEDDED = {  # GGUF files; their SHA-256 is in data/models.csv
 }
 
 
+class OnHub(NamedTuple):
+    """A repository of the hub at a commit."""
+
+    repository: str
+    revision: str
+
+
 @dataclass(frozen=True)
 class Weights:
     """The place of a model's weights, which is known before anything is loaded. Every process finds
@@ -233,8 +241,8 @@ class Weights:
     name: str
     identity: str  # the part of a record's key that stands for them
     settings: Settings | None = None
-    hub: tuple[str, str] | None = None  # a repository and its commit
-    tokenizer: tuple[str, str] | None = None  # the same, if it comes from another one
+    hub: OnHub | None = None
+    tokenizer: OnHub | None = None  # if it comes from another one
 
 
 def find_weights(name: str) -> Weights:
@@ -271,10 +279,10 @@ def find_weights(name: str) -> Weights:
             tokenizer = _hub_commit(settings.tokenizer, "tokenizer_config.json")
             identity += f" tokenizer {'@'.join(tokenizer)}"
         return Weights(there, identity, settings, hub, tokenizer)
-    bundled = [name for name, line in read_settings(FILE).items() if line.sha256]
+    known = ", ".join(pinned_names().values())
     raise ModelError(
-        f"no model is called {name!r}; give one of {', '.join(bundled)}, an existing folder, "
-        "a .gguf file, a hub id such as org/model@revision, or the mapping of an endpoint"
+        f"no model is called {name!r}; give one of {known}, an existing folder, a .gguf file, "
+        "a hub id such as org/model@revision, or the mapping of an endpoint"
     )
 
 
@@ -298,12 +306,12 @@ def _adapted(path: Path, adapter: str) -> Weights:
     )
 
 
-def _hub_commit(name: str, file: str) -> tuple[str, str]:
+def _hub_commit(name: str, file: str) -> OnHub:
     """The repository of a hub id and the commit of its revision: the hub's, or else the cache's."""
     repository, _, revision = name.partition("@")
     revision = revision or "main"
     if re.fullmatch(r"[0-9a-f]{40}", revision):
-        return repository, revision
+        return OnHub(repository, revision)
     from huggingface_hub import hf_hub_download
 
     try:
@@ -313,17 +321,21 @@ def _hub_commit(name: str, file: str) -> tuple[str, str]:
             f"{name} cannot be had from the hub ({str(error).split('. ')[0]}): check its name and "
             "the network, log in for a gated model, or give a folder, a .gguf file or an endpoint."
         ) from error
-    return repository, Path(path).parent.name
+    return OnHub(repository, Path(path).parent.name)
 
 
 def location(weights: Weights) -> tuple[str, dict[str, Any]]:
     """The arguments for from_pretrained. Embedded weights are checked; only hub models use the
     network."""
     if weights.hub:
-        return weights.hub[0], {"revision": weights.hub[1]}
+        return weights.hub.repository, {"revision": weights.hub.revision}
     folder = Path(weights.name)
     digest = weights.identity.removeprefix("sha256:")
-    if weights.settings and (pinned := weights.settings.sha256) and weights.name not in EMBEDDED:
+    pinned = weights.settings.sha256 if weights.settings else ""
+    if pinned and weights.name in EMBEDDED:
+        files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
+        folder = converted(digest, files, weights.name)
+    elif pinned:
         folder = GROWN / weights.name
         check_there(weights.name)
         if weights_digest(folder) != pinned:
@@ -331,15 +343,10 @@ def location(weights: Weights) -> tuple[str, dict[str, Any]]:
                 f"the weights of {weights.name} in {folder} are not the ones this project was "
                 f"measured with; bring them back with `git checkout {folder}`"
             )
-        if adapter := base_of(folder):
-            return location(find_weights(adapter))
-    elif weights.settings and pinned:
-        files = partial(packaged_files, weights.name, EMBEDDED[weights.name], pinned)
-        folder = converted(digest, files, weights.name)
     elif folder.suffix == ".gguf" and folder.is_file():
-        folder = converted(digest, lambda: [Path(weights.name)], weights.name)
-    elif adapter := base_of(folder):
-        return location(find_weights(adapter))
+        folder = converted(digest, lambda: [folder], weights.name)
+    if below := base_of(folder):
+        return location(find_weights(below))
     # Else transformers asks the hub about tokenizers for some local folders, too.
     return os.fspath(folder), {"local_files_only": True}
 
@@ -670,10 +677,11 @@ def _in_memory(
         if torch.cuda.is_available():
             options = options | {"device_map": settings.device_map if settings else "auto"}
         auto, kind = transformers.AutoModelForCausalLM, causal.CausalLM
-        if configuration(weights).is_encoder_decoder:
+        config = configuration(weights)
+        if config.is_encoder_decoder:
             auto, kind = transformers.AutoModelForSeq2SeqLM, encdec.Seq2SeqLM
         with reading(weights.name):
-            if not is_quantised(configuration(weights)):
+            if not is_quantised(config):
                 check_kinds(sorted(Path(where).glob("*.safetensors")), weights.name)
             check_memory(weights, dtype)
             tell(f"{weights.name}: reading its weights")
@@ -824,7 +832,7 @@ def _tokenizer(weights: Weights) -> Any:
 
     where, options = location(weights)
     if weights.tokenizer:
-        where, options = weights.tokenizer[0], {"revision": weights.tokenizer[1]}
+        where, options = weights.tokenizer.repository, {"revision": weights.tokenizer.revision}
     template = None
     for folder in adapters_of(weights):  # the outermost one that has its own counts
         if has_tokenizer(folder):
@@ -848,7 +856,7 @@ def parameter_count(name: str) -> int:
 
     weights = find_weights(name)
     if weights.hub:
-        found = hub.get_safetensors_metadata(weights.hub[0], revision=weights.hub[1])
+        found = hub.get_safetensors_metadata(weights.hub.repository, revision=weights.hub.revision)
     else:
         folder = Path(location(weights)[0])
         if Path(folder, gguf_files.INDEX).is_file():

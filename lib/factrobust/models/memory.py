@@ -33,10 +33,6 @@ def model_of(asking: "RecordedModel") -> "Model | None":
     return model
 
 
-def hold(asking: "RecordedModel", model: "Model") -> None:
-    holding[asking] = model
-
-
 def make_room(size: float) -> None:
     """Let models go, the longest unused first, until weights of so many bytes fit into TOGETHER
     beside the others. What is not in this process's memory, such as an endpoint, stays."""

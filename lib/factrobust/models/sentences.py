@@ -26,8 +26,7 @@ PINNED = "a81fd457f2af94d89208005c4f97bb9a7a8057318f684625c4618f63436f6377"  # S
 MAX_TOKENS = 128  # as in MiniLM's training; a longer text is cut
 MODULES = ("Transformer", "Pooling", "Normalize")
 POOLING = "pooling_mode_mean_tokens"
-VECTORS = 50_000  # kept, those of the latest texts: 80 MB for MiniLM
-GROUPS = 256  # committed at once
+GROUPS = 1024  # committed at once; a text of several groups is embedded once in these
 CHARACTERS = 4096  # in a batch, padding included
 
 
@@ -61,7 +60,6 @@ class Encoder:
         self._weights = minilm if name == MINILM else load.find_weights(str(name))
         self.name = Path(name).name if Path(name).is_dir() else str(name)
         self.fingerprint = f"{self._weights.identity} float32"
-        self._vectors: dict[str, np.ndarray] = {}
 
     @property
     def _place(self) -> tuple[str, dict[str, Any]]:
@@ -82,22 +80,11 @@ class Encoder:
         def compute(missing: list[int]) -> Batches:
             for start in range(0, len(missing), GROUPS):
                 numbers = missing[start : start + GROUPS]
-                values = int_sim([ordered[i] for i in numbers], self._kept_vectors)
+                values = int_sim([ordered[i] for i in numbers], self.embed)
                 yield numbers, values.astype(np.float32).tolist()
 
         label = f"{self.name} similarity"
         return np.array(ask_all(self._records, calls, compute, label=label))
-
-    def _kept_vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """`embed`, where the vectors of the latest VECTORS texts are kept."""
-        found = {text: self._vectors.pop(text) for text in texts if text in self._vectors}
-        new = [text for text in texts if text not in found]
-        if new:
-            found |= zip(new, self.embed(new), strict=True)
-        self._vectors |= found  # behind the others
-        for text in list(self._vectors)[:-VECTORS]:
-            del self._vectors[text]
-        return np.stack([found[text] for text in texts])
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1, float32 [text, dimension]."""

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from factrobust.models.interface import ModelError
 
+Ids = list[int]  # of tokens
 
-def before_every_text(tokenizer: Any) -> list[int]:
+
+def before_every_text(tokenizer: Any) -> Ids:
     """The special tokens that the tokenizer puts before every text: BOS, or GLM's [gMASK] and
     <sop>."""
     plain = tokenizer("a", add_special_tokens=False).input_ids
@@ -27,13 +29,13 @@ def in_template(tokenizer: Any, chat: tuple[str, str] | None, prompt: str) -> bo
     return prompt.startswith(chat[0]) and chat[1] in prompt[len(chat[0]) :]
 
 
-def encode(tokenizer: Any, text: str, *, bos: Sequence[int]) -> list[int]:
+def encode(tokenizer: Any, text: str, *, bos: Sequence[int]) -> Ids:
     """Token ids of `text`. They begin with the tokens `bos` exactly once, even if the text has its
     own."""
     return _with_bos(tokenizer(text, add_special_tokens=False).input_ids, bos)
 
 
-def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
+def _with_bos(ids: Ids, bos: Sequence[int]) -> Ids:
     first = list(bos)
     if ids[: len(first)] == first:
         return list(ids)
@@ -43,10 +45,10 @@ def _with_bos(ids: list[int], bos: Sequence[int]) -> list[int]:
 def encode_pair(
     tokenizer: Any,
     prompt: str,
-    answer: str | list[int],
+    answer: str | Ids,
     *,
     bos: Sequence[int],
-) -> tuple[list[int], int]:
+) -> tuple[Ids, int]:
     """Token ids of prompt + answer, and the place of the answer's first token (see
     `Model.score`)."""
     if isinstance(answer, str):
@@ -70,7 +72,7 @@ def encode_pair(
     return ids, start
 
 
-def encode_source(tokenizer: Any, prompt: str) -> list[int]:
+def encode_source(tokenizer: Any, prompt: str) -> Ids:
     """Token ids that an encoder reads: the prompt with the tokenizer's special tokens, each
     once."""
     ids = list(tokenizer(prompt).input_ids)
@@ -82,7 +84,7 @@ def encode_source(tokenizer: Any, prompt: str) -> list[int]:
     return ids
 
 
-def encode_target(tokenizer: Any, answer: str | list[int]) -> list[int]:
+def encode_target(tokenizer: Any, answer: str | Ids) -> Ids:
     """Token ids of a decoder's answer, a text without special tokens; ids are left as they are."""
     if not isinstance(answer, str):
         return answer
@@ -128,54 +130,26 @@ def after_thought(text: str, prompt: str = "") -> int | None:
     return None if OPENED.match(text) or OPENED_BEFORE.search(prompt) else 0
 
 
-class Special(NamedTuple):
-    """A tokenizer's special tokens that may stand in an answer: those that end it, and the texts of
-    those around a thought, which do not."""
-
-    ends: frozenset[int] = frozenset()
-    marks: Mapping[int, str] = MappingProxyType({})
-
-    def end(self, ids: Sequence[int]) -> bool:
-        """Whether the last of an answer's `ids` ends it. Before anything was said none does."""
-        return ids[-1] in self.ends and any(i not in self.ends for i in ids[:-1])
-
-
-NONE_SPECIAL = Special()
-
-
-def special(tokenizer: Any) -> Special:
-    """Those that decoding leaves out of the text, but for the one of an unknown letter. A model may
-    end its turn with one that nobody calls its end token."""
-    texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
-    for token_id, token in tokenizer.added_tokens_decoder.items():
-        if token.special:
-            texts.setdefault(token_id, str(token))
-    channels = "<|channel|>" in texts.values()
-    marks = {}
-    for token_id, text in texts.items():
-        if THOUGHT.search(text) or (channels and text in BETWEEN):
-            marks[token_id] = text
-    ends = frozenset(texts) - {tokenizer.unk_token_id, *marks}
-    return Special(ends, marks)
+NO_MARKS: Mapping[int, str] = MappingProxyType({})
 
 
 def continuation(
     tokenizer: Any,
     last: int,
     generated: Sequence[int],
-    marks: Mapping[int, str] = NONE_SPECIAL.marks,
+    marks: Mapping[int, str] = NO_MARKS,
 ) -> str:
     """The text of the `generated` tokens after the prompt's `last` token. Both are decoded
     together, because some decoders drop a space at the start of a text. Special tokens have no
     text, but for the `marks`."""
-    marked = [n for n, token in enumerate(generated) if token in marks] if marks else []
+    marked = [n for n, token in enumerate(generated) if token in marks]
     if marked:
         n = marked[0]
         before = continuation(tokenizer, last, generated[:n])
         after = continuation(tokenizer, generated[n], generated[n + 1 :], marks)
         return before + marks[generated[n]] + after
 
-    def text(ids: list[int]) -> str:
+    def text(ids: Ids) -> str:
         return tokenizer.decode(
             ids,
             skip_special_tokens=True,
@@ -198,15 +172,69 @@ def cut(text: str, stop: Sequence[str], skip_blank: bool = False) -> str | None:
     return text[: min(found)].rstrip() if found else None
 
 
-def covering(
-    tokenizer: Any,
-    last: int,
-    generated: Sequence[int],
-    text: str,
-    marks: Mapping[int, str] = NONE_SPECIAL.marks,
-) -> int:
-    """How many of the generated tokens cover `text`, the answer before the stop string."""
-    for n in range(len(generated)):
-        if continuation(tokenizer, last, generated[:n], marks).startswith(text):
-            return n
-    return len(generated)
+class Ending:
+    """Where the answers of a job end: at an end token, at a special token once something was said,
+    or at a stop string of its `settings`."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        end_ids: Sequence[int],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.end_ids = end_ids
+        self.stop = settings["stop"]
+        self.skip_blank = settings.get("skip_blank", False)
+        # Special tokens are left out of a text, but for the one of an unknown letter. A model may
+        # end its turn with one that nobody calls its end token. Those around a thought end nothing.
+        texts = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=False))
+        for token_id, token in tokenizer.added_tokens_decoder.items():
+            if token.special:
+                texts.setdefault(token_id, str(token))
+        channels = "<|channel|>" in texts.values()
+        self.marks = {}
+        for token_id, text in texts.items():
+            if THOUGHT.search(text) or (channels and text in BETWEEN):
+                self.marks[token_id] = text
+        self.special = {*texts} - {tokenizer.unk_token_id, *self.marks}
+
+    def may_be_at(self, token: int) -> bool:
+        """Whether an answer may end with this token. Few tokens end one, and this saves
+        decoding."""
+        if token in self.end_ids or token in self.special:
+            return True
+        text = self.tokenizer.decode([token]) + " "
+        return any(string[-1] in text or not string.isascii() for string in self.stop)
+
+    def closed(self, ids: Sequence[int]) -> bool:
+        """Whether the last of an answer's tokens ends it by itself."""
+        if ids[-1] in self.end_ids:
+            return True
+        *before, token = ids
+        is_said = any(i not in self.special for i in before)
+        return is_said and token in self.special
+
+    def text(self, last: int, ids: Sequence[int]) -> str:
+        """The text of an answer behind the prompt's `last` token."""
+        return continuation(self.tokenizer, last, ids, self.marks)
+
+    def reached(self, last: int, ids: Sequence[int]) -> bool:
+        """Whether an answer is complete."""
+        if self.closed(ids):
+            return True
+        text = self.text(last, ids)
+        return cut(text, self.stop, self.skip_blank) is not None
+
+    def said(self, last: int, ids: Sequence[int]) -> tuple[str, int]:
+        """The text of an answer before its end, and how many of its tokens cover it."""
+        if self.closed(ids):
+            ids = ids[:-1]
+        text = self.text(last, ids)
+        short = cut(text, self.stop, self.skip_blank)
+        if short is not None:
+            for n in range(len(ids)):
+                if self.text(last, ids[:n]).startswith(short):
+                    return short, n
+            text = short
+        return text, len(ids)

@@ -49,7 +49,6 @@ class Stream:
 
     temperature: float
     uniforms: np.ndarray  # random numbers [token, halving]
-    alternatives: int = 0  # so many in `top`
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     tempered: list[float] = field(default_factory=list)
@@ -61,7 +60,7 @@ class Stream:
 def new_streams(request: dict[str, Any], settings: dict[str, Any]) -> list[Stream]:
     """The streams of one request: one for a greedy answer, else `n` samples."""
     if "n" not in settings:
-        return [Stream(0.0, NO_NUMBERS, alternatives=TOP)]
+        return [Stream(0.0, NO_NUMBERS)]
     prompt = request["prompt"]
     temperature = request["temperature"]
     streams = []
@@ -160,15 +159,12 @@ def _pick(
     logits -= highest
     norm = log_norms(logits, [1.0]).float()
     by_temperature = _by_temperature(groups)
-    alternatives = max(group[0].alternatives for group in groups)
+    greedy = "n" not in settings
     best = None
-    if alternatives or 0 in by_temperature:
-        best = likeliest(logits, max(alternatives, 1))
+    if 0 in by_temperature:
+        best = likeliest(logits, TOP if greedy else 1)
     # 1. A token for each stream.
     cuts = given_cuts(settings)
-    falling = None
-    if "top_p" in cuts and "top_k" not in cuts:
-        falling = descending(logits)
     for temperature, members in by_temperature.items():
         nodes = list(members)
         streams = list(members.values())
@@ -178,8 +174,7 @@ def _pick(
         t = max(temperature, EPSILON)
         cut = plain
         if cuts:
-            ranked = None if falling is None else falling[nodes]
-            lowest = floors(plain, [t], cuts, ranked)
+            lowest = floors(plain, [t], cuts)
             cut = plain.masked_fill(plain < lowest, -torch.inf)
         if temperature == 0 and best:
             drawn = best.indices[nodes, :1]
@@ -189,7 +184,7 @@ def _pick(
         logprobs = plain.gather(1, drawn) - norm[nodes]
         _append(streams, drawn, logprobs, tempered)
     # 2. What a greedy answer has besides.
-    if best:
+    if best and greedy:
         _append_further(groups, logits, best, norm, settings.get("temperatures"))
 
 
@@ -212,9 +207,7 @@ def _append_further(
     values = (best.values - norm).tolist()
     for group, names, logprobs in zip(groups, ids, values, strict=True):
         for stream in group:  # asked several times
-            k = stream.alternatives
-            if k:
-                stream.top.append((names[:k], logprobs[:k]))
+            stream.top.append((names, logprobs))
 
 
 Members = dict[int, list[Stream]]  # streams by their node
@@ -404,13 +397,11 @@ def floors(
     shifted: torch.Tensor,
     temperatures: Sequence[float],
     cuts: Mapping[str, float],
-    falling: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The lowest logit that truncation leaves at each temperature, [row, temperature].
 
-    `shifted` are logits minus their maximum, [row, vocabulary], and `falling` the same in
-    descending order, if they are known. `Model.temper` explains `cuts`; tokens that tie with the
-    last one stay."""
+    `shifted` are logits minus their maximum, [row, vocabulary]. `Model.temper` explains `cuts`;
+    tokens that tie with the last one stay."""
     shape = (len(shifted), len(temperatures))
     low = torch.full(shape, -torch.inf, device=shifted.device)
     if "top_k" in cuts:
@@ -422,10 +413,8 @@ def floors(
             counts = (shifted >= least).sum(dim=-1)
             ranked = torch.topk(shifted, int(counts.max())).values
             ranked = ranked.masked_fill(ranked < least, -torch.inf)
-        elif falling is None:
-            ranked = descending(shifted)
         else:
-            ranked = falling
+            ranked = descending(shifted)
         for column, t in enumerate(temperatures):
             low[:, column] = _nucleus_floor(ranked, t, cuts["top_p"])
     if "min_p" in cuts:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from factrobust.models.engine import Plain, out_of_memory, own_attention
+from factrobust.models.engine import ATTEND, SDPA, Plain, out_of_memory, set_attention
 from factrobust.models.interface import ModelError
 
 LENGTH = 14  # tokens of the longest row when a model is loaded
@@ -51,7 +51,7 @@ def verify(model: Any) -> None:
     expected = by_own_passes(model, rows)
     why = ""
     for build in model.bodies():
-        own_attention(plain.network)
+        set_attention(plain.network, SDPA)
         try:
             model.body = build()
         except ModelError as error:
@@ -73,7 +73,8 @@ def verify_longer(model: Any, length: int) -> None:
     if isinstance(fast, Plain):
         return
     model.body = fast
-    fast.attach()
+    if fast.dense:
+        set_attention(fast.network, ATTEND)
     why = _fault(model, rows, expected, (scored,))
     if why:
         _ask_plainly(model, plain, f"{why} in rows of {length} tokens")
@@ -202,24 +203,20 @@ def _fault(
     ways: Iterable[Way],
 ) -> str:
     """What is wrong with asking a model by its `body` in these ways; "" if nothing is."""
-    gaps: dict[float, float] = {}
-    for scale in model.body.scales:
-        model.body.scale = scale
-        try:
-            found = []
-            for way in ways:
-                logits = way(model, rows).to(expected.device)
-                found.append(logprobs_of(logits))
-        except Exception as error:  # what an architecture does with our inputs is not foreseeable
-            if out_of_memory(error):
-                raise
-            return f"{type(error).__name__}: {_short(error)}"
-        gaps[scale] = max(gap_of(logprobs, expected) for logprobs in found)
-    model.body.scale = min(gaps, key=lambda scale: gaps[scale])
-    least = gaps[model.body.scale]
-    if least <= rounding_of(model.network.dtype):  # not so for NaN
-        return ""
-    return f"its numbers in a batch differ by {least:.2g} of the largest"
+    try:
+        found = []
+        for way in ways:
+            logits = way(model, rows).to(expected.device)
+            found.append(logprobs_of(logits))
+    except Exception as error:  # what an architecture does with our inputs is not foreseeable
+        if out_of_memory(error):
+            raise
+        return f"{type(error).__name__}: {_short(error)}"
+    for logprobs in found:
+        gap = gap_of(logprobs, expected)
+        if not gap <= rounding_of(model.network.dtype):  # also for NaN
+            return f"its numbers in a batch differ by {gap:.2g} of the largest"
+    return ""
 
 
 def logprobs_of(logits: torch.Tensor) -> torch.Tensor:
@@ -244,7 +241,7 @@ def _short(error: Exception) -> str:
 
 
 def _ask_plainly(model: Any, plain: Any, why: str) -> None:
-    own_attention(plain.network)
+    set_attention(plain.network, SDPA)
     model.body = plain
     kind = type(plain.network).__name__
     print(

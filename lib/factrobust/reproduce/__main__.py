@@ -11,6 +11,7 @@ computed is recorded at once, so a run that was interrupted goes on where it was
 import argparse
 import json
 import logging
+import re
 import secrets
 import shutil
 import signal
@@ -37,7 +38,7 @@ from factrobust.models.cluster import cluster
 from factrobust.models.records import Records, asked_again, places
 from factrobust.paths import ROOT, write_atomically
 from factrobust.reproduce import again, forks
-from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, moved, present
+from factrobust.reproduce.compare import NotHeldError, differences, held_by_git, present
 from factrobust.reproduce.notebook import (
     USED,
     kernel_environment,
@@ -90,7 +91,9 @@ class Run:
         self.path = mode.root / notebook
         self.out = mode.root / "build" / "running" / mode.profile / Path(notebook).with_suffix("")
         self.started = self.seconds = 0.0
+        self.cells = 0
         self.cell = ""  # that is running: its number, and under which heading it stands
+        self.heading = ""  # the last one before that cell
         self.environment = kernel_environment(mode, notebook, self.out)
         # No kernel specs but that of this interpreter: a user may have installed another "python3".
         self.manager = Manager(
@@ -108,6 +111,7 @@ class Run:
             source = read_canonical(self.path)
         except ValueError as error:
             raise NotebookError(str(error)) from error
+        self.cells = len(json.loads(source)["cells"]) + bool(self.parameters)
         result = self.out / self.notebook
         result.write_text(source, encoding="utf-8")
         node = self._run_cells(result)
@@ -129,8 +133,6 @@ class Run:
         failed.unlink(missing_ok=True)  # of an earlier run
         import papermill  # slow, so while the first kernels start
 
-        from factrobust.reproduce import cells
-
         try:
             run_sync(self.manager.start_kernel)(
                 cwd=str(self.path.parent),
@@ -145,8 +147,7 @@ class Run:
                 # Saved at its end: twice a cell takes longer than many a cell with figures.
                 request_save_on_cell_execute=False,
                 progress_bar=False,
-                engine_name=cells.ENGINE,
-                show=self.show_cell,
+                on_cell_start=self.show_cell,
             )
         except Exception as error:
             copy = f"The notebook with the error: {failed.relative_to(self.mode.root)}"
@@ -170,9 +171,12 @@ class Run:
         failed.unlink()
         return node
 
-    def show_cell(self, cell: str) -> None:
-        """A cell begins: what the one before told of its progress is over."""
-        self.cell = cell
+    def show_cell(self, cell: NotebookNode, cell_index: int) -> None:
+        """A cell begins, of code or of prose: what the one before told of its progress is over."""
+        if cell.cell_type == "markdown":
+            headings = re.findall(r"^#+ *(.*)", cell.source, re.MULTILINE)
+            [*_, self.heading] = [self.heading, *headings]
+        self.cell = f"cell {cell_index + 1} of {self.cells}, {self.heading}".removesuffix(", ")
         (self.out / "progress.txt").unlink(missing_ok=True)
 
     def progress(self) -> str:
@@ -326,10 +330,8 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
         if share > 0:
             report, asked, different = _ask_again(mode, wanted, share, seed)
         try:
-            held = held_by_git(mode.root)
-            found = present(mode.root)
-            report += differences(held, found)
-            compared = moved(held, found)
+            lines, compared = differences(held_by_git(mode.root), present(mode.root))
+            report += lines
         except NotHeldError as error:
             report.append(str(error))
             compared = "the numbers were compared with nothing"
@@ -342,7 +344,10 @@ def _run(mode: Mode, wanted: dict[str, dict[str, Any]], share: float, seed: int)
 
 def _made(root: Path, notebooks: Collection[str]) -> str:
     """ "43 notebooks, 180 tables and 83 figures"."""
-    made = [path for path in sorted((root / "figures").rglob("*.json")) if _by(path, notebooks)]
+    made = []
+    for about in (root / "figures").rglob("*.json"):
+        if json.loads(about.read_text("utf-8"))["notebook"] in notebooks:
+            made.append(about)
     figures = sum(path.with_suffix(".png").exists() for path in made)
     tables = len(made) - figures
     return (
@@ -352,11 +357,7 @@ def _made(root: Path, notebooks: Collection[str]) -> str:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _by(about: Path, notebooks: Collection[str]) -> bool:
-    return json.loads(about.read_text("utf-8"))["notebook"] in notebooks
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _ask_again(
@@ -369,7 +370,7 @@ def _ask_again(
     whether one came out different."""
     _, committed = places()
     total = again.count(committed, notebooks)
-    lines: list[str] = []
+    drawn_by: list[str] = []
     left_out: dict[str, str] = {}
     if mode.records == "fresh":
         asked = asked_again()
@@ -379,9 +380,8 @@ def _ask_again(
     else:
         drawn = again.draw(committed, share, seed, notebooks)
         compared, left_out = again.ask_again(drawn, lambda line: print(f"      {line}", flush=True))
-        lines.append(f"Drawn at random: {share:.3g} of the records, by SEED={seed}.")
-    lines = [*again.summary(compared, total), *lines]
-    lines += not_asked(left_out)
+        drawn_by = [f"Drawn at random: {share:.3g} of the records, by SEED={seed}."]
+    lines = [*again.summary(compared, total), *drawn_by, *not_asked(left_out)]
     file = mode.root / "build" / "asked-again.csv"
     again.save(compared, file)
     different = again.worst(compared)
@@ -422,12 +422,10 @@ def share_of(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    form = argparse.RawDescriptionHelpFormatter
-    name = "python -m factrobust.reproduce"
     parser = argparse.ArgumentParser(
-        prog=name,
+        prog="python -m factrobust.reproduce",
         description=__doc__,
-        formatter_class=form,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     option = parser.add_argument
     option("--profile", default=LAPTOP, help="parameters: profiles/NAME.yaml; results: build/NAME/")
@@ -438,13 +436,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="0: nothing, 1: everything",
     )
-    drawn_by = "the sample that is asked again; at random if it is not given"
     option(
         "--seed",
         type=int,
         default=secrets.randbelow(1_000_000),
         metavar="N",
-        help=drawn_by,
+        help="the sample that is asked again; at random if it is not given",
     )
     option(
         "--only",
@@ -452,20 +449,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="1.2, 1-decoding, or a glob of paths",
     )
-    on_workers = "ask the models on Dask workers: the scheduler's at ADDRESS, or local ones"
     option(
         "--cluster",
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help=on_workers,
+        help="ask the models on Dask workers: the scheduler's at ADDRESS, or local ones",
     )
-    started = "processes that --cluster starts (default: one a GPU, or one a core, four at most)"
     option(
         "--workers",
         type=int,
         metavar="N",
-        help=started,
+        help="processes that --cluster starts (default: one a GPU, or one a core, four at most)",
     )
     return parser
 

@@ -9,8 +9,8 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import pandas as pd
 
 from factrobust.models.damage import Damage, apply
 from factrobust.models.interface import Job, Model, ModelError, to_record
-from factrobust.models.load import FILE, load_model, read_settings
+from factrobust.models.load import load_model, pinned_names
 from factrobust.models.records import (
     COLUMNS,
     NOTEBOOKS,
@@ -44,12 +44,9 @@ TRAINED = {
     "divergence": "it takes two models, one after the other, for one number",
     "training": "it is a training, whose rounding grows with every step",
 }
-OF_REQUEST = (
-    "answer",
-    "temperature",
-)  # of a call's parameters; the others are a job's settings
+# Of a call's parameters; the others are a job's settings.
+OF_REQUEST = ("answer", "temperature")
 SHOW_SECONDS = 5
-TOLD = 0.05  # share of the work from which on a forecast is shown
 AT_ONCE = 10_000  # records that are compared
 
 
@@ -73,6 +70,24 @@ class Compared(NamedTuple):
 # -- which records ---------------------------------------------------------------------------------
 
 
+Stratum = tuple[str, str, str]  # notebook, model and operation
+Place = tuple[str, int]  # a file, and a row of it
+
+
+def _strata(folder: Path, notebooks: Collection[str]) -> dict[Stratum, list[Place]]:
+    """Where the committed answers are that these notebooks use. One that several use belongs to the
+    first of them."""
+    strata: dict[Stratum, list[Place]] = {}
+    for name, about in read_index(folder)["files"].items():
+        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
+        for row, used_by in enumerate(users):
+            wanted = [notebook for notebook in used_by.split("\n") if notebook in notebooks]
+            if wanted:
+                stratum = min(wanted), about["model"], about["operation"]
+                strata.setdefault(stratum, []).append((name, row))
+    return strata
+
+
 def draw(
     folder: Path,
     share: float,
@@ -81,27 +96,18 @@ def draw(
 ) -> list[Recorded]:
     """A random sample of the committed answers in `folder` that these notebooks use.
 
-    Of each notebook, model and operation the same share is drawn, rounded up. An answer that
-    several notebooks use belongs to the first of them. Equal seeds draw the same."""
-    files = read_index(folder)["files"]
-    # 1. Where the answers of each notebook, model and operation are.
-    strata: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
-    for name, about in files.items():
-        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
-        for row, used_by in enumerate(users):
-            wanted = [notebook for notebook in used_by.split("\n") if notebook in notebooks]
-            if wanted:
-                stratum = min(wanted), about["model"], about["operation"]
-                strata.setdefault(stratum, []).append((name, row))
-    # 2. Draw.
+    Of each notebook, model and operation the same share is drawn, rounded up. Equal seeds draw the
+    same."""
+    # 1. Draw.
     generator = np.random.default_rng(seed)
     drawn: dict[str, dict[int, str]] = {}  # file -> row -> notebook
-    for (notebook, _, _), places in sorted(strata.items()):
+    for (notebook, _, _), places in sorted(_strata(folder, notebooks).items()):
         size = math.ceil(share * len(places) - 1e-9)  # 0.02 * 50 is 1, whatever its last digit
         for i in generator.choice(len(places), size=size, replace=False):
             name, row = places[i]
             drawn.setdefault(name, {})[row] = notebook
-    # 3. Read them.
+    # 2. Read them.
+    files = read_index(folder)["files"]
     found = []
     for name, rows in drawn.items():
         columns = read_columns(folder / name, files[name]["sha256"], COLUMNS)
@@ -113,23 +119,10 @@ def draw(
 
 def count(folder: Path, notebooks: Collection[str]) -> int:
     """How many committed answers these notebooks use."""
-    wanted = set(notebooks)
-    total = 0
-    for name, about in read_index(folder)["files"].items():
-        [users] = read_columns(folder / name, about["sha256"], [NOTEBOOKS])
-        for used_by in users:
-            total += not wanted.isdisjoint(used_by.split("\n"))
-    return total
+    return sum(map(len, _strata(folder, notebooks).values()))
 
 
 # -- asking ----------------------------------------------------------------------------------------
-
-
-@cache
-def names_of_models() -> dict[str, str]:
-    """The name of each model with pinned weights, by the first word of its fingerprint."""
-    lines = read_settings(FILE).items()
-    return {f"sha256:{line.sha256[:16]}": name for name, line in lines if line.sha256}
 
 
 def name_of(fingerprint: str) -> str:
@@ -138,7 +131,7 @@ def name_of(fingerprint: str) -> str:
         return MINILM
     identity, *about = fingerprint.split()
     changed = about[1:]  # after the dtype; a model that is trained on the spot has none
-    return " ".join([names_of_models().get(identity, identity), *changed])
+    return " ".join([pinned_names().get(identity, identity), *changed])
 
 
 def load(fingerprint: str) -> Model | Encoder:
@@ -148,7 +141,7 @@ def load(fingerprint: str) -> Model | Encoder:
         return Encoder()
     plain = fingerprint.removesuffix(" again")  # asked once more: the same model
     identity, dtype, *changed = plain.split()
-    name = names_of_models().get(identity)
+    name = pinned_names().get(identity)
     if name is None:
         raise ModelError(f"no model in data/models.csv has the fingerprint {fingerprint}")
     change = None
@@ -161,14 +154,6 @@ def load(fingerprint: str) -> Model | Encoder:
     if model.fingerprint != plain:
         raise ModelError(f"{name} is {model.fingerprint} here, and was {fingerprint}")
     return model
-
-
-def _left(seconds: float, share: float) -> str:
-    """How long the rest takes, in words; nothing while too little is done to tell."""
-    if share <= TOLD:
-        return ""
-    left = seconds / share - seconds
-    return f", {left:.0f} s left"
 
 
 def ask_again(
@@ -189,78 +174,31 @@ def ask_again(
         else:
             wanted.append(recorded)
     wanted.sort(key=lambda recorded: recorded.call)
+    total = len(wanted)
     compared: list[Compared] = []
-    progress = Progress(show, wanted)
     by_model = itertools.groupby(wanted, key=lambda recorded: recorded.call.model)
     for fingerprint, group in by_model:
         name = name_of(fingerprint)
         records = list(group)
-        show(f"asking again: {len(compared):,} of {progress.total:,} answers, loading {name}")
+        show(f"asking again: {len(compared):,} of {total:,} answers, loading {name}")
         try:
             model = load(fingerprint)
         except ModelError as error:
             left_out[name] = str(error)
-            progress.leave_out(records)
+            total -= len(records)
             show(f"asking again: {name} is left out, {error}")
             continue
+        shown = time.monotonic()
         try:
-            progress.resume()
             for recorded, now in _asked(model, records):
                 compared.append(_compared(recorded, now))
-                progress.advance(recorded, name)
+                if time.monotonic() > shown + SHOW_SECONDS:
+                    shown = time.monotonic()
+                    show(f"asking again: {len(compared):,} of {total:,} answers, {name}")
         except ModelError as error:
             left_out[name] = str(error)
         gc.collect()  # before the next one takes its memory
     return compared, left_out
-
-
-class Progress:
-    """Tells `show` every SHOW_SECONDS how many of the `wanted` answers were given, and how long the
-    rest takes. The time to load models is left out of that."""
-
-    def __init__(self, show: Callable[[str], None], wanted: Sequence[Recorded]) -> None:
-        self.show = show
-        self.total = len(wanted)
-        self.work = sum(map(_work, wanted))
-        self.answers = 0
-        self.work_done = 0.0
-        self.seconds = 0.0  # without loading
-        self.shown_at = 0.0  # of these seconds
-        self.resume()
-
-    def leave_out(self, records: Sequence[Recorded]) -> None:
-        """These will not be asked."""
-        self.total -= len(records)
-        self.work -= sum(map(_work, records))
-
-    def resume(self) -> None:
-        """A model is loaded: time counts from now on."""
-        self.last = time.monotonic()
-
-    def advance(self, recorded: Recorded, name: str) -> None:
-        """An answer of the model `name` was given."""
-        now = time.monotonic()
-        self.seconds += now - self.last
-        self.last = now
-        self.answers += 1
-        self.work_done += _work(recorded)
-        if self.seconds <= self.shown_at + SHOW_SECONDS:
-            return
-        self.shown_at = self.seconds
-        left = _left(self.seconds, self.work_done / self.work) if self.work else ""
-        self.show(f"asking again: {self.answers:,} of {self.total:,} answers, {name}{left}")
-
-
-def _work(recorded: Recorded) -> float:
-    """About what an answer costs: the model's parameters, and some for each token that has nothing
-    to do with them, times the characters that are read and written."""
-    name = names_of_models().get(recorded.call.model.split()[0], "")
-    settings = read_settings(FILE).get(name)
-    parameters = settings.parameters if settings else 0
-    asked = json.loads(recorded.call.parameters)
-    tokens = asked.get("max_new_tokens", 0) * asked.get("n", 1)
-    characters = len(recorded.call.prompt) + 4 * tokens
-    return (parameters + 2e6) * characters
 
 
 def _asked(

@@ -132,27 +132,25 @@ def _output(command: list[str], **variables: str) -> bytes:
     return subprocess.run(command, check=True, capture_output=True, env=environment).stdout
 
 
-def _compared(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Comparison]:
-    """The comparison of each table that both versions of `present` have, by its path."""
-    tables = {}
-    for path in sorted(old.keys() & new.keys()):
-        if path.endswith(".csv"):
-            tables[path] = compare_tables(new[path], old[path])
-    return tables
-
-
-def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[list[str], str]:
     """What a reader should know of the differences between the tables of two versions of
-    `present`."""
-    # 1. Compare.
-    tables = _compared(old, new)
-    numbers = sum(table.numbers for table in tables.values())
+    `present`, and how many numbers differ, as the end of a sentence."""
+    # 1. Compare the tables that both have.
+    count = 0
+    numbers = 0
     moves = []
-    for path, table in tables.items():
+    others = []
+    for path in sorted(old.keys() & new.keys()):
+        if not path.endswith(".csv"):
+            continue
+        table = compare_tables(new[path], old[path])
+        count += 1
+        numbers += table.numbers
         moves += [(move, place, path) for move, place in table.moves]
+        others += [f"Changed in {path}, {what}" for what in table.others[:1]]
     moves.sort(reverse=True)
     # 2. Tell.
-    lines = [f"Compared with what git holds: {numbers:,} numbers in {len(tables)} tables."]
+    lines = [f"Compared with what git holds: {numbers:,} numbers in {count} tables."]
     if moves:
         noun = "numbers" if len(moves) > 1 else "number"
         lines.append(
@@ -162,19 +160,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
         lines.append(meaning(moves[0][0]))
     else:
         lines.append(f"No number moved by more than {RTOL:g} (relative).")
-    others = []
-    for path, table in tables.items():
-        if table.others:
-            others.append(f"Changed in {path}, {table.others[0]}")
-    return lines + _first(others)
-
-
-def moved(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """How many numbers of two versions of `present` differ, as the end of a sentence."""
-    tables = _compared(old, new).values()
-    numbers = sum(table.numbers for table in tables)
-    moves = sum(len(table.moves) for table in tables)
-    return f"{moves or 'none'} of {numbers:,} numbers moved"
+    return lines + _first(others), f"{len(moves) or 'none'} of {numbers:,} numbers moved"
 
 
 def meaning(largest: float) -> str:

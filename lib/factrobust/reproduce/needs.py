@@ -5,18 +5,17 @@ needs. With CLUSTER=local every worker has a share of the GPUs and a copy of the
 a slice of each job: hours fall with the number of workers.
 """
 
-from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
 import pandas as pd
 
-from factrobust.models.load import BYTES, Settings, settings_of
+from factrobust.models.load import BYTES, settings_of
 
 READING = 1.0  # GB a second that weights are loaded with
 # Dollars for a million tokens of prompts and of answers: OpenAI's gpt-4o-mini in 2025.
 PRICE = (0.15, 0.60)
-Cost = Callable[[pd.DataFrame, Settings], tuple[float, float]]  # GB of memory, and hours on one GPU
+CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
 
 
 class Gpus(NamedTuple):
@@ -31,25 +30,6 @@ def workers_for(memory: float, gpus: Gpus) -> int:
     cannot."""
     of_one = ceil(memory / gpus.memory)
     return gpus.number // max(of_one, 1)
-
-
-def of_parts(calls: pd.DataFrame, gpus: Gpus, cost: Cost) -> pd.DataFrame:
-    """A row a part: GB that a kernel needs, `workers` that can hold its largest model, and hours
-    with these (infinite where a model does not fit), without loading."""
-    rows = []
-    for part, asked in calls.groupby("part"):
-        costs = []
-        for name, own in asked.groupby("model"):
-            model = settings_of(str(name))
-            if model and model.sized:
-                costs.append(cost(own, model))
-        memory = max((gigabytes for gigabytes, _ in costs), default=0.0)
-        workers = workers_for(memory, gpus)
-        hours = float("inf")
-        if workers:
-            hours = sum(hours for _, hours in costs) / workers
-        rows.append([part, memory, workers, hours])
-    return pd.DataFrame(rows, columns=["part", "GB a kernel", "workers", "hours"])
 
 
 def disk(calls: pd.DataFrame) -> tuple[float, float]:
@@ -67,44 +47,42 @@ def disk(calls: pd.DataFrame) -> tuple[float, float]:
     return sum(sizes.values()), float(read)
 
 
-def dollars(
-    asked: pd.DataFrame,
-    characters_a_token: float,
-    price: tuple[float, float],
-) -> float:
-    """What an endpoint takes for rows of calls, at prices for a million tokens."""
-    of_prompts, of_answers = price
-    read = asked["characters"].sum() / characters_a_token
-    written = asked["written"].sum()
-    millionths = read * of_prompts + written * of_answers
-    return float(millionths / 1e6)
-
-
-def text(calls: pd.DataFrame, gpus: Gpus, cost: Cost, characters_a_token: float) -> str:
-    """Paragraphs about the GPUs, the disk and the endpoints of a plan."""
-    parts = of_parts(calls, gpus, cost)
-    stored, read = disk(calls)
+def text(calls: pd.DataFrame, costs: pd.DataFrame, gpus: Gpus) -> str:
+    """Paragraphs about the GPUs, the disk and the endpoints of a plan, from its calls and from
+    `plan.costs`."""
     plural = "s" if gpus.number > 1 else ""
     lines = [
         f"On {gpus.number} GPU{plural} of {gpus.memory:g} GB (--gpus, --gpu-memory), with "
         "CLUSTER=local and WORKERS as here, a part at a time (ONLY=1-decoding ...):"
     ]
-    for part, memory, workers, hours in parts.itertuples(index=False):
+    # 1. A part needs what its largest model needs; its models are asked one after the other.
+    together = 0.0
+    for part, models in costs.fillna({"GB memory": 0.0}).groupby("part"):
+        memory = models["GB memory"].max()
+        workers = workers_for(memory, gpus)
         time = "too large for them"
         if workers:
+            hours = models["hours"].sum() / workers
+            together += hours
             time = f"WORKERS={workers}, {hours:.2g} hours"
         lines.append(f"  {part}: {memory:.1f} GB a kernel, {time}")
-    fitting = parts.loc[parts["workers"] > 0, "hours"].sum()
+    # 2. Disk.
+    stored, read = disk(calls)
     loading = read / READING / 3600
     lines.append(
-        f"Together {fitting:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
+        f"Together {together:.2g} hours, and at least {loading:.2g} more to load {read:,.0f} GB of "
         f"weights at {READING:g} GB a second. The models' files take {stored:,.0f} GB of disk."
     )
+    # 3. Endpoints.
+    of_prompts, of_answers = PRICE
     for name, asked in calls.groupby("model"):
-        if "://" in str(name):
-            price = dollars(asked, characters_a_token, PRICE)
-            lines.append(
-                f"{name} takes {asked['calls'].sum():,.0f} requests, {price:,.2f} dollars at "
-                f"{PRICE[0]:g} and {PRICE[1]:g} for a million tokens of prompts and of answers."
-            )
+        if "://" not in str(name):
+            continue
+        count, characters, written = asked[["calls", "characters", "written"]].sum()
+        tokens = characters / CHARACTERS_A_TOKEN
+        price = (of_prompts * tokens + of_answers * written) / 1e6
+        lines.append(
+            f"{name} takes {count:,.0f} requests, {price:,.2f} dollars at {of_prompts:g} and "
+            f"{of_answers:g} for a million tokens of prompts and of answers."
+        )
     return "\n".join(lines)

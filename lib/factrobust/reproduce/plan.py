@@ -10,7 +10,6 @@ laptop gets the mean of those that did."""
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +17,10 @@ import pandas as pd
 from tabulate import tabulate
 
 from factrobust.models.endpoint import read_endpoint
-from factrobust.models.load import BYTES, FILE, Settings, read_settings, settings_of
+from factrobust.models.load import BYTES, Settings, pinned_names, settings_of
 from factrobust.paths import DATA, ROOT
 from factrobust.reproduce import needs
+from factrobust.reproduce.needs import CHARACTERS_A_TOKEN
 from factrobust.reproduce.profiles import LAPTOP, declared_parameters, parameters
 
 NUMBERS = ["calls", "characters", "written"]  # columns of calls.csv that grow
@@ -34,7 +34,6 @@ ALL = {
     "n_incorrect": 27.8,
 }
 NEED_TOKEN_IDS = r"/(?:4\.|5\.5|5\.6)"  # notebooks
-CHARACTERS_A_TOKEN = 3.7  # both embedded models need 3.1 (dates) to 4.8 (chat) in these prompts
 # What is achieved, not promised: TFLOP/s and GB of memory a second. Two cores of a laptop, in
 # float32; about a third of the peak of an A100 with 80 GB.
 CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
@@ -43,13 +42,9 @@ CPU, GPU = (0.15, 15.0), (100.0, 1000.0)
 def recorded() -> pd.DataFrame:
     """The calls of the laptop profile, with the models' names: a row a notebook, model, operation,
     of models that have a line in data/models.csv."""
-    names = {}
-    for name, line in read_settings(FILE).items():
-        if line.sha256:
-            names[line.sha256[:16]] = name
     calls = pd.read_csv(DATA / "records" / "calls.csv")
-    digests = calls["model"].str.extract("^sha256:(.{16})", expand=False)
-    calls["model"] = digests.map(names)
+    identities = calls["model"].str.split().str[0]
+    calls["model"] = identities.map(pinned_names())
     return calls.dropna().astype(dict.fromkeys(NUMBERS, float))
 
 
@@ -105,8 +100,8 @@ def _size(values: Mapping[str, Any], key: str) -> float:
 class Cost(NamedTuple):
     """GB of memory, and hours on one device."""
 
-    memory: float
-    hours: float
+    memory: float | None
+    hours: float | None
 
 
 def _asked(
@@ -148,23 +143,26 @@ def cost(calls: pd.DataFrame, model: Settings, tflops: float, bandwidth: float) 
     return Cost(memory / 1e9, float(seconds / 3600))
 
 
-def as_table(calls: pd.DataFrame, tflops: float, bandwidth: float) -> str:
-    """A line a part and model, and the sum; memory and hours where the model's sizes are known."""
-    rows: list[list[Any]] = []
+def costs(calls: pd.DataFrame, tflops: float, bandwidth: float) -> pd.DataFrame:
+    """A row a part and model; memory and hours are missing where the model's sizes are unknown."""
+    rows = []
     for (part, name), asked in calls.groupby(["part", "model"]):
         tokens = asked["characters"].sum() / CHARACTERS_A_TOKEN + asked["written"].sum()
-        row = [part, name, asked["calls"].sum(), tokens / 1e6]
+        known = Cost(None, None)
         model = settings_of(str(name))
         if model and model.sized:
-            row += cost(asked, model, tflops, bandwidth)
-        else:
-            row += [None, None]
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=HEADERS)
-    sums = table[["calls", "M tokens", "hours"]].sum()
-    rows.append(["all", "", sums["calls"], sums["M tokens"], "", sums["hours"]])
+            known = cost(asked, model, tflops, bandwidth)
+        rows.append([part, name, asked["calls"].sum(), tokens / 1e6, *known])
+    return pd.DataFrame(rows, columns=HEADERS)
+
+
+def as_table(costs: pd.DataFrame) -> str:
+    """The costs, a line each, and their sum."""
+    sums = costs[["calls", "M tokens", "hours"]].sum()
+    total = pd.DataFrame([{"part": "all", "model": "", "GB memory": "", **sums}])
+    table = pd.concat([costs.astype(object), total])
     return tabulate(
-        rows,
+        table.where(table.notna(), None).values.tolist(),
         HEADERS,
         "plain",
         floatfmt=("", "", ",.0f", ",.2f", ".1f", ".2g"),
@@ -212,13 +210,13 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     bandwidth = options.bandwidth or usual_bandwidth
     try:
         calls = collect(root, options.profile)
-        table = as_table(calls, tflops, bandwidth)
+        of_models = costs(calls, tflops, bandwidth)
         gpus = needs.Gpus(options.gpus, options.gpu_memory)
-        of_device = partial(cost, tflops=tflops, bandwidth=bandwidth)
-        machines = needs.text(calls, gpus, of_device, CHARACTERS_A_TOKEN)
+        machines = needs.text(calls, of_models, gpus)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+    table = as_table(of_models)
     print(
         f"What the profile {options.profile} asks: an order of magnitude, from the laptop's "
         f"calls.\n\n{table}\n\nAssumed: {tflops:g} TFLOP/s and {bandwidth:g} GB of memory a "
