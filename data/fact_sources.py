@@ -209,7 +209,7 @@ def element_facts(checks: Checks) -> Iterator[Row]:
     from mendeleev.fetch import fetch_table
 
     theirs: Any = fetch_table("elements").set_index("atomic_number")
-    source = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
+    origin_text = f"mendeleev {VERSIONS['mendeleev']}; checked against a hand-typed list"
     ours: Any
     for number, ours in enumerate(source("elements").itertuples(), start=1):
         name = ours.element
@@ -218,8 +218,8 @@ def element_facts(checks: Checks) -> Iterator[Row]:
         called = [name, *names(ours.aliases)]
         checks.agree("element:mendeleev", name, called, [element["name"]])
         checks.agree("symbol:mendeleev", name, symbol, [element["symbol"]])
-        yield fact("atomic_number", name, [str(number)], source)
-        yield fact("chemical_symbol", name, symbol, source)
+        yield fact("atomic_number", name, [str(number)], origin_text)
+        yield fact("chemical_symbol", name, symbol, origin_text)
 
 
 def typed_facts(checks: Checks) -> Iterator[Row]:
@@ -243,11 +243,11 @@ def typed_facts(checks: Checks) -> Iterator[Row]:
             elif package == "countries-list":
                 theirs = spoken.get(ours.subject, [])
             accepted = [ours.object, *names(ours.aliases)]
-            source = "hand-typed"
+            origin_text = "hand-typed"
             if theirs:
                 agreed = checks.agree(f"{relation}:{package}", ours.subject, accepted, theirs)
-                source = origin(package, agreed)
-            yield fact(relation, ours.subject, accepted, source)
+                origin_text = origin(package, agreed)
+            yield fact(relation, ours.subject, accepted, origin_text)
 
 
 def films_called(films: pd.DataFrame, subject: str) -> pd.DataFrame:

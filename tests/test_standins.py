@@ -134,7 +134,7 @@ def test_a_profile_is_run_on_as_few_questions_as_smoke_asks():
 
 def test_the_server_knows_facts_and_loses_them_to_heat():
     """Of 1,000 draws at 1 half are lost, and of these one in four is right by lot; at 2 all are lost."""
-    answer_of = standins["said"]
+    answer_of = standins["answer_to"]
     assert answer_of(PROMPT, "greedy", 0, FACTS) == "Nairobi"
     for temperature, share in ((1, 0.5 + 0.5 / 4), (2, 1 / 4)):
         texts = [answer_of(PROMPT, draw, temperature, FACTS) for draw in range(1000)]
