@@ -60,12 +60,12 @@ def test_contexts_are_of_spare_subjects_alone_unless_names_are_learned(
 ):
     rng = random.Random(1)
     known = list(relations.values())
-    own = set(world.facts["subject"].str.split().str[-1])
+    own_subjects = set(world.facts["subject"].str.split().str[-1])
     for _ in range(500):
         text = schooling.context(rng, known, kind)
         whole = " ".join(piece for piece, _ in text)
         words = re.findall(r"\w+", whole)
-        assert own.isdisjoint(words)
+        assert own_subjects.isdisjoint(words)
 
 
 def test_a_question_in_context_is_part_4s(schooling):

@@ -152,8 +152,8 @@ def test_what_is_recalled_is_the_models_own_and_none_of_what_is_asked_later(
         assert not is_prompt_learned
         assert is_answer_learned
         assert prompt not in later
-        [own] = model.generate([prompt], max_new_tokens=8, stop=("\n",))
-        assert answer == own.text + "\n"  # which ends an answer in this prompt
+        [said_alone] = model.generate([prompt], max_new_tokens=8, stop=("\n",))
+        assert answer == said_alone.text + "\n"  # which ends an answer in this prompt
     assert models_builder.recalled("no model", 12, file) == texts
 
 

@@ -110,12 +110,12 @@ def test_choices_are_answered_by_the_likeliest(tmp_path, sign):
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("responses", "text"),
     [([None], ""), ([[None]], ""), (["a"], "a"), ([["a", "b"]], "a"), ("ab", "ab")],
 )
-def test_an_answer_that_the_harness_does_not_tell_is_empty(tmp_path, told, text):
+def test_an_answer_that_the_harness_does_not_tell_is_empty(tmp_path, responses, text):
     doc = {"question": ["?"], "category": ["of", "two"]}
-    path = lm_eval(tmp_path / "a.jsonl", [1], filtered_resps=told, target=None, doc=doc)
+    path = lm_eval(tmp_path / "a.jsonl", [1], filtered_resps=responses, target=None, doc=doc)
     [row] = logs.read_log(path).table.to_dict("records")
     assert (row["text"], row["object"], row["aliases"]) == (text, "", [])
     assert (row["question"], row["relation"]) == ("A:", "['of', 'two']")

@@ -109,8 +109,8 @@ def test_rows_of_answers_that_begin_alike_by_hand():
         [[1, 0, 2], [3]],
         [9, 5],
     )
-    apart = rows_of(answers, keep_prompts_separate=True)
-    assert apart == (
+    separate = rows_of(answers, keep_prompts_separate=True)
+    assert separate == (
         [[1, 0], [2], [3]],
         [7, 5, 5],
     )

@@ -118,11 +118,11 @@ def slices_of(noted):
     file = noted / "slices"
     if not file.exists():
         return []
-    begun = []
+    slices = []
     for line in file.read_text().splitlines():
         process, [prompt] = json.loads(line)
-        begun.append((process, prompt))
-    return begun
+        slices.append((process, prompt))
+    return slices
 
 
 def wait_until(true):
@@ -137,11 +137,11 @@ def test_two_processes_give_what_one_gives(processes, noted, on_cluster, single)
     assert_alike(found, expected, 1e-5)
     for mine, theirs in zip(found[0], expected[0], strict=True):
         assert mine.token_ids == theirs.token_ids
-    begun = slices_of(noted)
-    assert len(begun) == 4 * len(PROMPTS)
-    assert len({process for process, _ in begun}) == 2
+    slices = slices_of(noted)
+    assert len(slices) == 4 * len(PROMPTS)
+    assert len({process for process, _ in slices}) == 2
     assert everything(on_cluster(processes), PROMPTS, ANSWERS, stop=["!"]) == found
-    assert slices_of(noted) == begun
+    assert slices_of(noted) == slices
 
 
 def test_a_worker_killed_in_the_middle_costs_one_slice(processes, noted, on_cluster, single):
@@ -180,12 +180,12 @@ def gate(monkeypatch):
 def test_what_a_slice_refuses_reaches_the_caller_as_it_is(threads, on_cluster, single):
     long = "?" * 3000
     served = on_cluster(threads(1).scheduler_address)
-    told = []
+    sentences = []
     for model in (single, served):
         with pytest.raises(ModelError, match="shorten the prompt") as caught:
             model.generate([*PROMPTS, long])
-        told.append(str(caught.value))
-    here, there = told
+        sentences.append(str(caught.value))
+    here, there = sentences
     assert there == here
 
 

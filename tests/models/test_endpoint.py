@@ -510,8 +510,8 @@ def test_one_sentence_and_what_was_answered_stays(server, records, fault):
     reply, sentence = FATAL[fault]
     server.answer = lambda body: reply if body["prompt"] == PROMPTS[5] else echo(body)
     asking = model(server, records, concurrency=2, retries=0, timeout=5)
-    told = assert_one_sentence(sentence, asking.generate, PROMPTS)
-    assert told.endswith("(asked: ...'question 5')")
+    message = assert_one_sentence(sentence, asking.generate, PROMPTS)
+    assert message.endswith("(asked: ...'question 5')")
     answered = set(server.prompts) - {PROMPTS[5]}
     assert {*PROMPTS[:4]} <= answered  # it stopped when it failed, not before
     assert_rest_is_asked(server, asking, PROMPTS, answered)
@@ -588,10 +588,10 @@ def test_without_key_env_no_key_goes_out_openais_least_of_all(server, monkeypatc
 @pytest.mark.parametrize("key", ["sk a", "Bearer sk", "sk\nb", "sk-\u2013", "sk\u200b"])
 def test_what_no_header_can_hold_is_no_key(server, monkeypatch, key):
     monkeypatch.setenv("MY_KEY", key)
-    told = assert_one_sentence(
+    message = assert_one_sentence(
         "key in MY_KEY holds a space", model(server, key_env="MY_KEY").generate, ["a"]
     )
-    assert key not in told
+    assert key not in message
     assert server.asked == []
 
 
@@ -717,7 +717,7 @@ def test_an_answer_and_its_tokens(pieces, stop, chat, text, logprobs):
 
 
 @pytest.mark.parametrize(
-    ("told", "best"),
+    ("alternatives", "best"),
     [
         ("x -3 Nai -0.5 y -2", "Nai -0.5 y -2 x -3"),
         ("Nai -0.5 Nai -0.5 x -3", "Nai -0.5 x -3"),  # told twice
@@ -726,12 +726,12 @@ def test_an_answer_and_its_tokens(pieces, stop, chat, text, logprobs):
         ("", ""),
     ],
 )
-def test_alternatives_hold_the_chosen_token_and_each_once(told, best):
+def test_alternatives_hold_the_chosen_token_and_each_once(alternatives, best):
     def pairs(text):
         words = text.split()
         return [(name, float(p)) for name, p in zip(words[::2], words[1::2], strict=True)]
 
-    tokens = [Token(token=name, logprob=p) for name, p in pairs(told)]
+    tokens = [Token(token=name, logprob=p) for name, p in pairs(alternatives)]
     assert Token(token="Nai", logprob=-0.5, top_logprobs=tokens).best == pairs(best)
 
 

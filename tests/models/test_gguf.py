@@ -364,9 +364,9 @@ def test_settings_are_the_configurations_or_change_nothing(setting, value, neutr
         rope_parameters={"rope_type": "default", "rope_theta": 1e5},
     )
 
-    def check(said):
+    def check(values):
         usual = {"general.architecture": "llama", "llama.rope.freq_base": 1e5}
-        reader = reader_of(**usual | {f"llama.{setting}": said})
+        reader = reader_of(**usual | {f"llama.{setting}": values})
         gguf_checks.check_settings(reader, config, "f.gguf")
 
     with pytest.raises(ModelError, match=f"f.gguf says llama.{setting} = {value}, which"):

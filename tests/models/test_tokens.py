@@ -49,9 +49,9 @@ def test_answer_is_the_smallest_suffix_that_covers_it(real):
 def test_ids_follow_the_prompts_tokens_as_they_stand(real):
     prompt = "The capital of France is "
     bos = tokens.before_every_text(real)
-    apart = tokens.encode(real, prompt, bos=bos)
+    prompt_ids = tokens.encode(real, prompt, bos=bos)
     pair = tokens.encode_pair(real, prompt, [7, 8], bos=bos)
-    assert pair == ([*apart, 7, 8], len(apart))
+    assert pair == ([*prompt_ids, 7, 8], len(prompt_ids))
 
 
 def test_bos_exactly_once():
@@ -96,7 +96,7 @@ def test_continuation_keeps_the_leading_space_and_an_ending_counts_tokens(real):
     )
     for stop, text, n in cases:
         ending = tokens.Ending(real, [], {"stop": [stop]})
-        assert ending.said(last, rest) == (text, n)
+        assert ending.before_end(last, rest) == (text, n)
 
 
 def test_a_listed_chat_is_asked_as_it_was_measured():
@@ -139,8 +139,8 @@ def test_what_stands_between_two_channels_ends_no_answer(toy_model):
 
 def test_an_answer_ends_at_any_special_token_once_something_was_said(toy_model):
     """But not at the mark of a thought, whose text stays, nor at an unknown letter."""
-    said = ["?", "<pad>", "[THINK]", " Lima", "<|channel|>", "<|eot|>", "?"]
-    toy = toy_model({last: {word: 1.0} for last, word in pairwise(said)})
+    words = ["?", "<pad>", "[THINK]", " Lima", "<|channel|>", "<|eot|>", "?"]
+    toy = toy_model({last: {word: 1.0} for last, word in pairwise(words)})
     [made] = toy.generate(["Who?"])
     assert made.text == "<pad>[THINK] Lima<|channel|><|eot|>"
     marks = ["<pad>", "<|eot|>", "[THINK]", "<|channel|>"]

@@ -95,8 +95,8 @@ def test_what_the_model_says_again_is_the_same(folder, toy):
     assert {each.verdict for each in compared} <= {"equal", "close"}
     assert len(compared) == 74
     assert "0 of 74 answers, loading" in lines[0]
-    [said, limit] = again.summary(compared, 74 * 2)
-    assert said.startswith("Asked again: 74 of 148 recorded answers. 74 came out the same:")
+    [counts, limit] = again.summary(compared, 74 * 2)
+    assert counts.startswith("Asked again: 74 of 148 recorded answers. 74 came out the same:")
     # (1/2) ** 5 is the first power below 5%.
     assert "Had 5 recorded answers been wrong" in limit
 

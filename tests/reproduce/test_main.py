@@ -55,11 +55,11 @@ def run(root, capfd, monkeypatch):
     stdout and stderr."""
     monkeypatch.setattr(runner, "places", lambda: (root / "new.sqlite", root / "data" / "records"))
 
-    def said(*arguments):
+    def printed(*arguments):
         capfd.readouterr()
         return runner.main([*arguments], root=root), *capfd.readouterr()
 
-    return said
+    return printed
 
 
 def test_runs_what_it_is_asked_for_and_says_what_moved(root, write, run):
@@ -155,9 +155,9 @@ def test_a_notebook_that_failed_is_at_work_no_more(root, write, run, monkeypatch
     write("1.ipynb", "1 / 0")
     write("2.ipynb", "import time", "time.sleep(1)")
     _, out, _ = run("--profile", "tiny")
-    told = [line.split()[:5] for line in out.splitlines() if " done; " in line]
-    assert told[0] == ["0", "of", "2", "done;", "1"]
-    assert told[-1] == ["0", "of", "2", "done;", "2"]
+    lines = [line.split()[:5] for line in out.splitlines() if " done; " in line]
+    assert lines[0] == ["0", "of", "2", "done;", "1"]
+    assert lines[-1] == ["0", "of", "2", "done;", "2"]
 
 
 def test_a_dead_kernel_and_a_broken_notebook_are_failures_too(root, write, run):
@@ -334,7 +334,7 @@ print(*(name for name in sys.modules if name.startswith("factrobust")))
 """
 
 
-def told(mark, root, monkeypatch):
+def report_of(mark, root, monkeypatch):
     """What a kernel prints, and whether it is gone when it was shut down."""
     monkeypatch.setenv("MARK", mark)
     manager, client = start_new_kernel(cwd=str(root))
@@ -360,10 +360,10 @@ def test_a_fork_is_as_a_kernel_of_its_own(root, monkeypatch):
         monkeypatch.setenv(name, value)
     factory = KernelProvisionerFactory.instance()
     monkeypatch.setattr(factory, "default_provisioner_name", "local-provisioner")
-    started = told("one", root, monkeypatch)
+    started = report_of("one", root, monkeypatch)
     forks.use(environment)
-    one = told("one", root, monkeypatch)
-    other = told("two", root, monkeypatch)
+    one = report_of("one", root, monkeypatch)
+    other = report_of("two", root, monkeypatch)
     assert one[:2] == started[:2]
     assert one[0].startswith(f"one {root} 0 ")
     assert other[0] == one[0].replace("one", "two", 1)

@@ -82,7 +82,7 @@ def test_cells_and_saved_data_are_compared_with_what_git_holds(root, tested):
 
 
 def test_without_git_nothing_is_compared_with_itself(tmp_path, monkeypatch, pytestconfig):
-    own = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
-    monkeypatch.setattr(own, "ROOT", tmp_path)
+    set_up = pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    monkeypatch.setattr(set_up, "ROOT", tmp_path)
     with pytest.raises(pytest.fail.Exception, match="Nothing is compared: git says"):
-        own.held.__wrapped__()
+        set_up.held.__wrapped__()

@@ -120,8 +120,8 @@ def test_models_of_the_hub_are_asked_where_models_can_be_exchanged():
     """Not where they must have been told the world, or where answers are labelled."""
     chosen = profiles.parameters(ROOT, "hub-small")
     asked = set()
-    for name, own in chosen.items():
-        models = own.get("models", [])
+    for name, values in chosen.items():
+        models = values.get("models", [])
         if len(models) == 5:
             asked.add(name.split("/")[1])
         if any(part in name for part in ("/0-", "/5-", "3.6-", "6.5-", "6.6-")):

@@ -48,7 +48,7 @@ Answer = tuple[Ids, int]  # token ids of prompt + answer, and the place of the a
 Answered = tuple[Ids, list[Ids]]  # token ids of a prompt, and of its answers
 Along = tuple[torch.Tensor, Numbers]  # hidden states [place, width], the place of each token
 Grouped = tuple[list[Numbers], Numbers]  # rows of numbers, and the tokens of each row
-Said = Callable[[int, tuple[int, ...]], tuple[str, int]]  # `tokens.Ending.said`
+BeforeEnd = Callable[[int, tuple[int, ...]], tuple[str, int]]  # `tokens.Ending.before_end`
 
 
 class SharedPrefix(NamedTuple):
@@ -305,20 +305,24 @@ class CausalLM(Model):
             chunk=self.logits_per_batch,
         )
         # 3. Their texts.
-        said = functools.cache(ending.said)  # many samples are equal
+        before_end = functools.cache(ending.before_end)  # many samples are equal
         results: list[Any] = []
         for group, token, row in zip(groups, last, streams, strict=True):
             prompt = job.requests[group[0]]["prompt"]
-            answers: list[Any] = [self._generation(prompt, token, stream, said) for stream in row]
+            answers: list[Any] = [
+                self._generation(prompt, token, stream, before_end) for stream in row
+            ]
             n = settings.get("n")
             if n:
                 answers = [answers[k : k + n] for k in range(0, len(answers), n)]
             results += answers
         return results
 
-    def _generation(self, prompt: str, last: int, stream: tree.Stream, said: Said) -> Generation:
+    def _generation(
+        self, prompt: str, last: int, stream: tree.Stream, before_end: BeforeEnd
+    ) -> Generation:
         """The answer of a stream behind a prompt, whose last token is `last`."""
-        text, n = said(last, tuple(stream.ids))
+        text, n = before_end(last, tuple(stream.ids))
         top_logprobs = []
         for ids, logprobs in stream.top[:n]:
             names = [self.tokenizer.decode([i]) for i in ids]

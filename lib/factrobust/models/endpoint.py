@@ -233,10 +233,10 @@ class Endpoint(BaseModel, frozen=True, strict=True, extra="forbid"):
             )
         return value
 
-    def redacted(self, said: str) -> str:
+    def redacted(self, text: str) -> str:
         """A text for people without the key, which some servers repeat in what they say."""
         key = self.key()
-        return said.replace(key, "***") if key else said
+        return text.replace(key, "***") if key else text
 
 
 def named_endpoint(text: str) -> dict[str, Any]:
@@ -686,8 +686,8 @@ class Token(BaseModel):
         parts = self.parts
         if parts == [None]:
             return self.token
-        told = [HALF.encode() if part is None else part for part in parts]
-        return b"".join(told).decode(errors="replace")
+        as_bytes = [HALF.encode() if part is None else part for part in parts]
+        return b"".join(as_bytes).decode(errors="replace")
 
     @property
     def best(self) -> list[tuple[str, float]]:
@@ -855,16 +855,16 @@ class Choice(BaseModel):
         if not (ends_there and any(last) and both.endswith(tokens[-1].text.encode())):
             tokens = tokens[:-1]
         # 2. From the end, the fewest that cover the answer.
-        told = [token for token in reversed(tokens) if token.logprob is not None]
+        with_logprob = [token for token in reversed(tokens) if token.logprob is not None]
         backwards = []
-        for token in told:
+        for token in with_logprob:
             backwards.append([part and part[::-1] for part in reversed(token.parts)])
         n = _fewest(_reached(backwards, both[::-1]), len(answer.encode()))
         if n is None:
             raise ModelError(
                 f"the answer {answer!r} is repeated in tokens that do not add up to it"
             )
-        values = [token.logprob for token in reversed(told[:n])]
+        values = [token.logprob for token in reversed(with_logprob[:n])]
         logprobs = np.array(values, dtype=np.float32)
         if (logprobs <= UNKNOWN).any():
             raise ModelError(

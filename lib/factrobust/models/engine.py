@@ -304,19 +304,19 @@ def in_batches(
     lanes = 1 if gpu or len(todo) < FEW else min(LANES, threads)
     ahead = 1 if lanes == 1 else 2 * lanes  # batches that are begun
     share = functools.partial(torch.set_num_threads, threads // lanes)
-    begun: deque[tuple[list[Any], Result]] = deque()
+    at_work: deque[tuple[list[Any], Result]] = deque()
 
     with ThreadPoolExecutor(lanes, initializer=share) as pool:
         try:
-            while todo or begun:
-                while todo and len(begun) < ahead:
+            while todo or at_work:
+                while todo and len(at_work) < ahead:
                     batch = todo.popleft()
                     # A single lane is this thread: a new one would have to start torch's threads.
                     result: Result = functools.partial(_attempt, run, batch, name)
                     if lanes > 1:
                         result = pool.submit(_attempt, run, batch, name).result
-                    begun.append((batch, result))
-                batch, result = begun.popleft()
+                    at_work.append((batch, result))
+                batch, result = at_work.popleft()
                 done = result()
                 if done:
                     yield done

@@ -144,10 +144,10 @@ def check_whole(reader: Any, name: str) -> None:
             f"{name} is one of the {count} parts of a split GGUF file; join them with llama.cpp's "
             "`llama-gguf-split --merge FIRST_PART WHOLE.gguf`, and give that file"
         )
-    told = reader.fields.get("split.tensors.count")
-    if told and int(told.contents()) != len(reader.tensors):
+    count = reader.fields.get("split.tensors.count")
+    if count and int(count.contents()) != len(reader.tensors):
         raise ModelError(
-            f"{name} holds {len(reader.tensors)} of the {int(told.contents())} tensors that its "
+            f"{name} holds {len(reader.tensors)} of the {int(count.contents())} tensors that its "
             "model has; join all parts with llama.cpp's `llama-gguf-split --merge`"
         )
     architecture = _text_of(reader, "general.architecture")
@@ -259,12 +259,12 @@ def _no_digit_is_joined(reader: Any) -> bool:
     return not any(character in "0123456789" for merge in merges for character in merge)
 
 
-def _same(said: Any, own: Any) -> bool:
-    if isinstance(said, list):  # a value a layer; 0 for layers without it
-        return {value for value in said if value} == {own}
-    if isinstance(said, bool | str) or own is None or isinstance(own, str):
-        return bool(said == own)
-    return math.isclose(said, own, rel_tol=1e-5)
+def _same(in_file: Any, in_config: Any) -> bool:
+    if isinstance(in_file, list):  # a value a layer; 0 for layers without it
+        return {value for value in in_file if value} == {in_config}
+    if isinstance(in_file, bool | str) or in_config is None or isinstance(in_config, str):
+        return bool(in_file == in_config)
+    return math.isclose(in_file, in_config, rel_tol=1e-5)
 
 
 def check_tensors(reader: Any, network: Any, missing: Iterable[str], name: str) -> None:

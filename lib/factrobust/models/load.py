@@ -411,26 +411,26 @@ def reading(what: str) -> Iterator[None]:
     except (ModelError, MemoryError):
         raise
     except Exception as error:
-        said = str(error).strip()
+        message = str(error).strip()
         kind = type(error).__name__
-        if "custom code" in said:
+        if "custom code" in message:
             raise ModelError(
                 f"{what} brings program code of its own, which is never run here; take a model of "
                 "an architecture that transformers has"
             ) from error
         mend = "fetch its files anew, or save it again"
         if kind == "UnpicklingError":
-            said = "its .bin holds more than weights"
+            message = "its .bin holds more than weights"
             mend = "take or save it as safetensors"
         elif isinstance(error, ImportError):
             mend = "install that, or take the model in another form"
-        elif "not supported yet" in said or "Unrecognized" in said:
+        elif "not supported yet" in message or "Unrecognized" in message:
             mend = "take its original folder (safetensors), or another model"
         elif isinstance(error, NotImplementedError):
             mend = "take another model, or another kind of adapter"
         elif kind in ("SecurityError", "TemplateError", "TemplateSyntaxError", "UndefinedError"):
             mend = "correct it in the model's folder, or take it out"
-        short = " ".join(said.split())[:200].rstrip(".")
+        short = " ".join(message.split())[:200].rstrip(".")
         raise ModelError(f"{what} cannot be read ({kind}: {short}); {mend}") from error
 
 

@@ -226,7 +226,7 @@ class Ending:
         text = self.text(last, ids)
         return cut(text, self.stop, self.skip_blank) is not None
 
-    def said(self, last: int, ids: Sequence[int]) -> tuple[str, int]:
+    def before_end(self, last: int, ids: Sequence[int]) -> tuple[str, int]:
         """The text of an answer before its end, and how many of its tokens cover it."""
         if self.closed(ids):
             ids = ids[:-1]

@@ -104,8 +104,8 @@ def held_by_git(root: Path) -> dict[str, str]:
             copied = Path(folder) / "index"
             if index.exists():  # in a new repository there is none
                 shutil.copy(index, copied)
-            told = _output([*git, "write-tree"], GIT_INDEX_FILE=str(copied))
-        tree = told.decode().strip()
+            written = _output([*git, "write-tree"], GIT_INDEX_FILE=str(copied))
+        tree = written.decode().strip()
         archive = _output([*git, "archive", tree, *FOLDERS])
     except FileNotFoundError:
         raise NotHeldError(f"Nothing is compared: git is not installed. {REMEDY}") from None

@@ -71,13 +71,13 @@ class Forked(LocalProvisioner):
         env, cwd = dict(how["env"]), str(how.get("cwd") or os.getcwd())
         with Forked.lock:
             server = self.serve(env)
-            asked, told = server.stdin, server.stdout
+            requests, replies = server.stdin, server.stdout
             print(
                 json.dumps([cmd[3:], cwd, env]),
-                file=asked,
+                file=requests,
                 flush=True,
             )
-            self.pid = self.pgid = int(told.readline()) if told else 0
+            self.pid = self.pgid = int(replies.readline()) if replies else 0
         process: Any = Fork(self.pid)
         self.process = process
         self.cwd = cwd
