@@ -106,7 +106,7 @@ COMMANDS = [
 # Profiles that ask the hub, on stand-ins for what they name (tests/standins.py), with their exit
 # status. Random models know nothing, so that some notebooks are left out: each must say why, in a
 # sentence that names a model.
-STOOD_IN = {"hub-small": 1, "thesis": 0, "paper": 1}
+STOOD_IN = {"hub-small": 0, "thesis": 0, "paper": 1}
 ON_STAND_INS = [
     Command(f"make reproduce PROFILE={name}", status, f"are in build/{name}/.")
     for name, status in STOOD_IN.items()

@@ -208,6 +208,7 @@ KNOWING = {
     "HuggingFaceTB/SmolLM2-360M",
     "HuggingFaceTB/SmolLM2-360M-Instruct",
     "meta-llama/Llama-3.2-3B-Instruct",
+    "meta-llama/Llama-3.1-8B-Instruct",
 }
 KNOWN = "smollm2-135m-instruct"  # of Llama's architecture
 

@@ -87,6 +87,16 @@ def test_the_same_share_of_each_notebook_model_and_operation_is_drawn(folder):
     assert again.count(folder, [TWO]) == 24
 
 
+def test_it_says_how_far_it_is_and_how_long_the_model_takes(folder, toy, monkeypatch):
+    """A second an answer, told every SHOW_SECONDS: after six of 74, 68 are left."""
+    seconds = iter(range(1000))
+    monkeypatch.setattr(again.time, "monotonic", lambda: float(next(seconds)))
+    lines = []
+    ask_again(draw(folder, 1.0, 0, BOTH), lines.append, lambda _: toy)
+    assert "6 of 74 answers" in lines[1]
+    assert lines[1].endswith(" for about 68 s more")
+
+
 def test_what_the_model_says_again_is_the_same(folder, toy):
     lines = []
     drawn = draw(folder, 1.0, 0, BOTH)

@@ -163,7 +163,8 @@ def ask_again(
 ) -> tuple[list[Compared], dict[str, str]]:
     """What the models say now, and the reasons why some models or operations were left out.
 
-    Each model is loaded once. `show` is told every five seconds how far it is.
+    Each model is loaded once. `show` is told every five seconds how far it is, and how long the
+    model at hand still takes at its pace.
     """
     wanted = []
     left_out = {}
@@ -188,13 +189,18 @@ def ask_again(
             total -= len(records)
             show(f"asking again: {name} is left out, {error}")
             continue
-        shown = time.monotonic()
+        began = shown = time.monotonic()
         try:
-            for recorded, now in _asked(model, records):
-                compared.append(_compared(recorded, now))
-                if time.monotonic() > shown + SHOW_SECONDS:
-                    shown = time.monotonic()
-                    show(f"asking again: {len(compared):,} of {total:,} answers, {name}")
+            for done, (recorded, answer) in enumerate(_asked(model, records), start=1):
+                compared.append(_compared(recorded, answer))
+                now = time.monotonic()
+                if now > shown + SHOW_SECONDS:
+                    shown = now
+                    left = (now - began) / done * (len(records) - done)
+                    show(
+                        f"asking again: {len(compared):,} of {total:,} answers, {name} for about "
+                        f"{left:.0f} s more"
+                    )
         except ModelError as error:
             left_out[name] = str(error)
         gc.collect()  # before the next one takes its memory

@@ -33,8 +33,6 @@ c = get_config()
 c.IPKernelApp.log_level = 50  # ipykernel warns at every start that it listens on plain TCP
 c.HistoryManager.enabled = False
 c.InteractiveShell.colors = "nocolor"
-import gc
-gc.set_threshold(1_000_000)  # imports make few cycles and many objects: an eighth of their time
 """
 
 
