@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import inspect
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +17,7 @@ from transformers.masking_utils import sdpa_mask
 
 from factrobust.models.interface import Job, ModelError
 from factrobust.models.linear import ExactLinear
+from factrobust.models.memory import give_back
 
 Places = tuple[torch.Tensor, torch.Tensor]  # rows, and columns
 Batch = tuple[list[int], list[Any]]  # numbers of the requests done, and their results
@@ -372,14 +371,3 @@ def _halves(batch: list[Any]) -> list[list[Any]]:
 def out_of_memory(error: Exception) -> bool:
     """Whether an error says so. On a CPU no OutOfMemoryError is raised."""
     return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
-
-
-def give_back() -> None:
-    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc
-    keeps for the next one does not fit: without this a notebook of many jobs grows to three times
-    its need."""
-    if os.name != "posix":
-        return
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim:  # only glibc has it
-        trim(0)

@@ -5,7 +5,9 @@ GB, so the one that was not asked for longest is let go before another is loaded
 again, it is loaded again.
 """
 
+import ctypes
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -54,8 +56,17 @@ def _give_back() -> None:
     """Free what was let go: a network is a circle of objects, and allocators keep what they had."""
     gc.collect()
     if torch := sys.modules.get("torch"):
-        from factrobust.models.engine import give_back
-
         give_back()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def give_back() -> None:
+    """Return free memory to the system. Batches differ in size, so that most of what glibc's malloc
+    keeps for the next one does not fit: without this a notebook of many jobs grows to three times
+    its need."""
+    if os.name != "posix":
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:  # only glibc has it
+        trim(0)
