@@ -169,6 +169,13 @@ def test_an_answer_follows_by_any_of_its_names(sentences):
     assert rows["right"].tolist() == [0.0] * 3
 
 
+def test_a_model_that_knows_whom_a_sentence_is_about(sentences):
+    changed = meter.contrasts(answers(sentences, sentences["about"] != "neighbour"))
+    part = changed[changed["change"] == "about a neighbour"]
+    difference = meter.difference(np.ones((1, 4)), *part[["followed", "on"]].to_numpy().T)
+    assert difference.tolist() == [-1]
+
+
 def test_what_a_change_of_the_sentence_does(sentences):
     """Follows the question's words, unless they are denied or nonsense. Here the other words have
     the answer first; nonsense is of both wordings."""
